@@ -1,0 +1,106 @@
+"""The one family of errors.
+
+::
+
+    VademecumError
+    ├── SettingsError            a setting has a wrong key, type or value
+    ├── UsageError               an argument cannot be what the caller gave (also a ValueError)
+    ├── StoreError               Markdown on disk
+    │   ├── PathError            a path leaves the root or names something that is not ours
+    │   ├── MissingFileError     no such file
+    │   ├── UnreadableFileError  exists, but cannot be read or decoded; never overwritten
+    │   ├── WriteError           could not be written; the old content is still there
+    │   └── LockTimeoutError     another process holds the root's lock      (retryable)
+    ├── IndexUnavailableError    the index cannot be used
+    │   ├── IndexFormatError     written by a newer vademecum
+    │   └── IndexCorruptError    damaged; rebuilt from Markdown
+    ├── EmbeddingError           vectors could not be had; keyword search goes on
+    │   ├── ProviderMissingError a package or key is not there
+    │   ├── ProviderRefusedError wrong key, quota used up, unknown model
+    │   ├── ProviderReplyError   the reply is not what was asked for
+    │   └── ProviderDownError    timeout, connection, 429, 5xx               (retryable)
+    └── KernelError              native kernels were required and are not there
+
+Every message names the file or key, the value and the way out. ``retryable`` says whether the same call may
+succeed later without a change by the user.
+"""
+
+from __future__ import annotations
+
+
+class VademecumError(Exception):
+    """Base of every error that vademecum raises on purpose."""
+
+    retryable: bool = False
+
+
+class SettingsError(VademecumError):
+    """A setting is unknown or has a wrong type or value; the message names the key and where it was set."""
+
+
+class UsageError(VademecumError, ValueError):
+    """An argument is outside its documented range."""
+
+
+class StoreError(VademecumError):
+    """Something about the Markdown files on disk."""
+
+
+class PathError(StoreError):
+    """The path leaves the root, or is not a Markdown file of this memory."""
+
+
+class MissingFileError(StoreError):
+    """There is no such file in this memory."""
+
+
+class UnreadableFileError(StoreError):
+    """The file exists but cannot be read or decoded. It is never rewritten."""
+
+
+class WriteError(StoreError):
+    """Writing failed; the file still holds its old content."""
+
+
+class LockTimeoutError(StoreError):
+    """Another process has held the root's lock for too long."""
+
+    retryable = True
+
+
+class IndexUnavailableError(VademecumError):
+    """The index cannot be used; Markdown is untouched."""
+
+
+class IndexFormatError(IndexUnavailableError):
+    """The index was written by a newer version."""
+
+
+class IndexCorruptError(IndexUnavailableError):
+    """The index file is damaged."""
+
+
+class EmbeddingError(VademecumError):
+    """Vectors could not be had; keyword search goes on without them."""
+
+
+class ProviderMissingError(EmbeddingError):
+    """A package, key or address that the provider needs is not there."""
+
+
+class ProviderRefusedError(EmbeddingError):
+    """The provider said no: wrong key, quota used up, unknown model, input it will never take."""
+
+
+class ProviderReplyError(EmbeddingError):
+    """The reply does not match the request: wrong count, order or dimensions."""
+
+
+class ProviderDownError(EmbeddingError):
+    """Timeout, connection failure, rate limit or server error."""
+
+    retryable = True
+
+
+class KernelError(VademecumError):
+    """The native kernels were required but are not installed."""

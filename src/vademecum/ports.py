@@ -1,0 +1,142 @@
+"""Protocols at which implementations are exchanged: the index, and whatever turns text into vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from vademecum.types import (
+    Calibration,
+    Chunk,
+    ChunkRow,
+    Fingerprint,
+    Frequencies,
+    Health,
+    Lane,
+    MissingText,
+    Scored,
+    Source,
+    Where,
+)
+
+if TYPE_CHECKING:
+    from vademecum.types import Matrix, Vector
+
+
+class IndexReader(Protocol):
+    """One consistent snapshot of an index. All reads of one search go through one reader."""
+
+    def generation(self) -> int:
+        """Grows with every committed change of sources."""
+        ...
+
+    def lanes(self) -> Sequence[Lane]:
+        """All lanes in order of creation."""
+        ...
+
+    def vector_state(self, lane: Lane) -> str:
+        """ "ok", or "off: why" when the lane's vectors cannot be used with this index."""
+        ...
+
+    def search_keyword(self, terms: Sequence[str], k: int, where: Where) -> Sequence[Scored]:
+        """The k best chunks that contain at least one term, by BM25 (greater is better), ties by id."""
+        ...
+
+    def search_vector(self, lane: Lane, query: Vector, k: int, where: Where) -> Sequence[Scored]:
+        """The k best chunks by cosine, ties by id. Chunks that share a text are all candidates."""
+        ...
+
+    def score_vectors(self, lane: Lane, ids: Sequence[int], query: Vector) -> Mapping[int, float]:
+        """Cosine of the given chunks; chunks without a vector are left out."""
+        ...
+
+    def document_frequencies(self, terms: Sequence[str]) -> Frequencies:
+        """How many chunks contain each term, and how many there are."""
+        ...
+
+    def get(self, ids: Sequence[int]) -> Sequence[ChunkRow]:
+        """The rows in the order of ``ids``; ids that do not exist are left out."""
+        ...
+
+
+class IndexBackend(Protocol):
+    """A whole index. The unit of writing is a source, replaced atomically; tokens and not strings cross it.
+
+    Safe to share between threads. Writers queue; readers are never blocked.
+    """
+
+    def reader(self) -> AbstractContextManager[IndexReader]:
+        """A snapshot, released when the context ends."""
+        ...
+
+    def fingerprints(self) -> Mapping[str, Source]:
+        """Every source in the index, by path."""
+        ...
+
+    def replace_source(self, source: Source, chunks: Sequence[Chunk]) -> None:
+        """Make ``chunks`` the only rows of the source, in one transaction. Unchanged chunks keep their ids."""
+        ...
+
+    def touch(self, source: Source) -> None:
+        """Record a new stamp for a source whose content did not change."""
+        ...
+
+    def delete(self, paths: Collection[str]) -> int:
+        """Remove sources with all their rows; returns how many existed."""
+        ...
+
+    def lane(self, fingerprint: Fingerprint, prior: Calibration) -> Lane:
+        """The lane of this fingerprint, created with ``prior`` if it is new."""
+        ...
+
+    def missing_vectors(self, lane: Lane, limit: int) -> Sequence[MissingText]:
+        """Up to ``limit`` distinct texts that live chunks use and that have no vector in the lane."""
+        ...
+
+    def count_missing(self, lane: Lane) -> int:
+        """How many distinct texts still lack a vector in the lane."""
+        ...
+
+    def put_vectors(self, lane: Lane, hashes: Sequence[bytes], vectors: Matrix) -> None:
+        """Store one unit vector per text hash; row i of ``vectors`` belongs to ``hashes[i]``."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all sources and their rows. Vectors stay: they are content-addressed and cost calls."""
+        ...
+
+    def health(self) -> Health:
+        """Counts and problems."""
+        ...
+
+    def close(self) -> None:
+        """Release files and connections. A second call does nothing."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors of one space."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Names the vector space; may load the model or ask the provider for its dimensions."""
+        ...
+
+    @property
+    def calibration(self) -> Calibration:
+        """A prior for what this model's cosines mean."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """How many texts one call of embed_documents takes at most."""
+        ...
+
+    def embed_query(self, text: str) -> Vector:
+        """One unit vector for a question."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        """One unit row per text, in the order given."""
+        ...

@@ -1,0 +1,183 @@
+"""Frozen settings, one slice per room. Where they come from is config.py's business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Literal, TypeAlias, get_args
+from zoneinfo import ZoneInfo
+
+from vademecum.errors import SettingsError
+
+Fusion: TypeAlias = Literal["calibrated", "weighted", "rrf"]
+FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
+LayoutName: TypeAlias = Literal["auto", "workspace", "flat"]
+LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
+
+
+def _number(key: str, value: object, low: float, high: float, *, whole: bool = False) -> None:
+    kind = "a whole number" if whole else "a number"
+    right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+    if not right_type or not isfinite(value) or not low <= value <= high:  # type: ignore[arg-type, operator]
+        raise SettingsError(f"{key} = {value!r}: expected {kind} from {low:g} to {high:g}")
+
+
+def _flag(key: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise SettingsError(f"{key} = {value!r}: expected true or false")
+
+
+def _choice(key: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise SettingsError(f"{key} = {value!r}: expected one of {', '.join(choices)}")
+
+
+def _text(key: str, value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise SettingsError(f"{key} = {value!r}: expected a non-empty text")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSettings:
+    """Size of a chunk and of the overlap between neighbours, in estimated tokens."""
+
+    tokens: int = 400
+    overlap_tokens: int = 80
+
+    def __post_init__(self) -> None:
+        _number("chunk.tokens", self.tokens, 16, 100_000, whole=True)
+        _number("chunk.overlap_tokens", self.overlap_tokens, 0, 50_000, whole=True)
+        if self.overlap_tokens * 2 > self.tokens:
+            raise SettingsError(
+                f"chunk.overlap_tokens = {self.overlap_tokens}: expected at most half of chunk.tokens = {self.tokens}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """Which embedder turns text into vectors.
+
+    ``provider``: "auto", "openai" (any OpenAI-compatible address), "local", "local-e5" or "none". ``api_key_env``
+    names the environment variable that holds the key; the key itself is never a setting. Seconds are per call.
+    """
+
+    provider: str = "auto"
+    model: str | None = None
+    dimensions: int | None = None
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    batch_size: int = 64
+    timeout_s: float = 60.0
+    query_timeout_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        _choice("embedding.provider", self.provider, ("auto", "openai", "local", "local-e5", "none"))
+        _text("embedding.model", self.model)
+        _text("embedding.base_url", self.base_url)
+        _text("embedding.api_key_env", self.api_key_env)
+        if self.dimensions is not None:
+            _number("embedding.dimensions", self.dimensions, 1, 65_536, whole=True)
+        _number("embedding.batch_size", self.batch_size, 1, 2048, whole=True)
+        _number("embedding.timeout_s", self.timeout_s, 0.1, 3600)
+        _number("embedding.query_timeout_s", self.query_timeout_s, 0.1, 600)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How many hits, how relevant, how the two channels are weighed, and how long a search may wait for a sync."""
+
+    max_results: int = 6
+    min_score: float = 0.1
+    vector_weight: float = 0.7
+    text_weight: float = 0.3
+    fusion: Fusion = "calibrated"
+    wait_ms: int = 300
+    postings_budget: int = 8000
+
+    def __post_init__(self) -> None:
+        _number("search.max_results", self.max_results, 0, 10_000, whole=True)
+        _number("search.min_score", self.min_score, 0, 1)
+        _number("search.vector_weight", self.vector_weight, 0, 1e6)
+        _number("search.text_weight", self.text_weight, 0, 1e6)
+        if self.vector_weight + self.text_weight <= 0:
+            raise SettingsError("search.vector_weight and search.text_weight are both 0: at least one must be more")
+        _choice("search.fusion", self.fusion, FUSIONS)
+        _number("search.wait_ms", self.wait_ms, 0, 3_600_000, whole=True)
+        _number("search.postings_budget", self.postings_budget, 1, 1_000_000_000, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DecaySettings:
+    """Fading of dated notes: factor ``floor + (1 - floor) * 2 ** (-age_days / half_life_days)``."""
+
+    enabled: bool = True
+    half_life_days: float = 30.0
+    floor: float = 0.9
+
+    def __post_init__(self) -> None:
+        _flag("decay.enabled", self.enabled)
+        _number("decay.half_life_days", self.half_life_days, 1e-3, 1e6)
+        _number("decay.floor", self.floor, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class MmrSettings:
+    """Diversity: 1 is relevance alone, 0 is difference alone."""
+
+    enabled: bool = True
+    lambda_: float = 0.7
+
+    def __post_init__(self) -> None:
+        _flag("mmr.enabled", self.enabled)
+        _number("mmr.lambda", self.lambda_, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """Budget, in estimated tokens, for what an agent is told at the start of a session."""
+
+    max_tokens: int = 2000
+
+    def __post_init__(self) -> None:
+        _number("context.max_tokens", self.max_tokens, 1, 10_000_000, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """How long the folder must be quiet before a change is indexed."""
+
+    debounce_ms: int = 1500
+
+    def __post_init__(self) -> None:
+        _number("watch.debounce_ms", self.debounce_ms, 0, 3_600_000, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All slices together, and what concerns the root as a whole.
+
+    ``timezone`` is the IANA name of the zone in which "today" is meant; None takes the system's.
+    """
+
+    layout: LayoutName = "auto"
+    timezone: str | None = None
+    index_sessions: bool = True
+    chunk: ChunkSettings = field(default_factory=ChunkSettings)
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
+    decay: DecaySettings = field(default_factory=DecaySettings)
+    mmr: MmrSettings = field(default_factory=MmrSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    watch: WatchSettings = field(default_factory=WatchSettings)
+
+    def __post_init__(self) -> None:
+        _choice("layout", self.layout, LAYOUTS)
+        _flag("index_sessions", self.index_sessions)
+        _text("timezone", self.timezone)
+        if self.timezone is not None:
+            try:
+                ZoneInfo(self.timezone)
+            except (KeyError, ValueError, OSError) as error:
+                raise SettingsError(
+                    f'timezone = {self.timezone!r}: no such zone; use an IANA name such as "Europe/Berlin"'
+                ) from error

@@ -1,0 +1,304 @@
+"""Frozen records that pass between rooms. No behaviour beyond what a record can say about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    #: One embedding, float32, shape (dims,), unit length.
+    Vector: TypeAlias = NDArray[np.float32]
+    #: A batch of embeddings, float32, shape (n, dims), C order, rows of unit length.
+    Matrix: TypeAlias = NDArray[np.float32]
+
+Kind: TypeAlias = Literal["memory", "daily", "knowledge", "session"]
+KINDS: tuple[Kind, ...] = ("memory", "daily", "knowledge", "session")
+
+#: "shared", "user:<id>" or "agent:<id>".
+Scope: TypeAlias = str
+SHARED: Scope = "shared"
+
+#: State of one search channel: "ok", "off: why" or "failed: why".
+ChannelState: TypeAlias = str
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """For whom a call is made. The ids come from the host program, never from a model."""
+
+    user: str | None = None
+    agent: str | None = None
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """Scopes this viewer may read: the shared one and its own."""
+        own = [f"user:{self.user}"] if self.user is not None else []
+        if self.agent is not None:
+            own.append(f"agent:{self.agent}")
+        return (SHARED, *own)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document as the index knows it.
+
+    ``path`` is relative to the root with "/" separators, exactly as found on disk. ``date`` is the ISO day from
+    which the document fades, None for evergreen ones. ``stat`` is an opaque stamp for "has the file been
+    touched?", ``fingerprint`` the SHA-256 of the content. ``settled`` is False when the file was changed so
+    shortly before it was read that an equal stamp proves nothing.
+    """
+
+    path: str
+    scope: Scope
+    kind: Kind
+    date: str | None
+    stat: str
+    fingerprint: str
+    settled: bool = True
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a document: an exact slice of its text.
+
+    Lines are 1-based and inclusive. ``heading`` is the path of headings that the chunk stands under, outermost
+    first, its own section included. ``hash`` is the SHA-256 of what is embedded. ``occurrence`` counts equal
+    (heading, hash) pairs within one document from 0. ``words`` and ``heading_words`` are the index tokens of text
+    and heading path, joined by single spaces.
+    """
+
+    text: str
+    start_line: int
+    end_line: int
+    heading: tuple[str, ...]
+    hash: bytes
+    occurrence: int
+    words: str
+    heading_words: str
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A chunk as read back from the index."""
+
+    id: int
+    path: str
+    scope: Scope
+    kind: Kind
+    date: str | None
+    heading: tuple[str, ...]
+    start_line: int
+    end_line: int
+    text: str
+    words: str
+    heading_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A chunk id with a channel's score; higher is better."""
+
+    id: int
+    score: float
+
+
+Operator: TypeAlias = Literal["eq", "ne", "in", "lt", "le", "gt", "ge", "prefix", "glob", "has"]
+Field: TypeAlias = Literal["scope", "kind", "date", "path", "heading", "tag"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison; a filter is a tuple of them, all of which must hold.
+
+    A missing value (an evergreen chunk's date) satisfies no comparison. ``in`` takes a tuple; ``has`` asks whether
+    a list field (tag, heading) contains the value; ``glob`` is shell style, where ``*`` also crosses "/".
+    """
+
+    field: Field
+    op: Operator
+    value: str | tuple[str, ...]
+
+
+Where: TypeAlias = tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What cosines of one model mean: ``lo`` is typical of random pairs, ``hi`` of a strong match."""
+
+    lo: float
+    hi: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Names a vector space. Vectors of different fingerprints are never compared."""
+
+    provider: str
+    model: str
+    dims: int
+    base_url: str = ""
+    weights: str = ""
+
+    @property
+    def key(self) -> str:
+        """One line that is equal if and only if the fingerprints are."""
+        return f"{self.provider}|{self.model}|{self.dims}|{self.base_url}|{self.weights}|unit"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One model's vectors in the index."""
+
+    id: int
+    fingerprint: str
+    dims: int
+    calibration: Calibration
+
+
+@dataclass(frozen=True, slots=True)
+class MissingText:
+    """A text that has no vector in a lane yet."""
+
+    hash: bytes
+    heading: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """``total`` chunks in the index and, per term, how many of them contain it."""
+
+    total: int
+    by_term: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """What the rows of an index depend on; another value means that it must be built anew."""
+
+    tokenizer: str
+    chunker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What an index says of itself. ``vectors`` counts the live chunks that have a vector, by lane."""
+
+    location: str
+    sources: int
+    chunks: int
+    vectors: Mapping[str, int]
+    generation: int
+    full_text: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Why a hit is where it is.
+
+    ``vector``: cosine with the query; ``keyword``: share of the query's idf mass that the chunk holds; ``fused``:
+    relevance in [0, 1] before decay; ``decay``: the factor applied; ``mmr``: position (from 1) in which diversity
+    picked it, None when that stage was off; ``channels``: which channels recalled it.
+    """
+
+    vector: float | None
+    keyword: float | None
+    fused: float
+    decay: float
+    mmr: int | None
+    channels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result. Lines are 1-based and inclusive; ``score`` is in [0, 1], higher is better."""
+
+    path: str
+    start_line: int
+    end_line: int
+    heading: tuple[str, ...]
+    date: str | None
+    score: float
+    text: str
+    kind: Kind
+    scope: Scope
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult(Sequence[Hit]):
+    """The hits in order, and what must be known to judge them.
+
+    ``fresh`` is False when changes on disk were not yet in the index. ``disabled`` gives the reason when search
+    could not run at all. ``notices`` name files that could not be indexed.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    fresh: bool
+    channels: Mapping[str, ChannelState]
+    elapsed_ms: float
+    notices: tuple[str, ...] = ()
+    disabled: str | None = None
+    explanation: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of one file. ``end_line`` is 0 for an empty file; ``truncated`` says that the size cap cut the text."""
+
+    path: str
+    start_line: int
+    end_line: int
+    total_lines: int
+    text: str
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an agent should know at the start of a session.
+
+    ``cut`` names what did not fit ("MEMORY.md: 3 of 9 sections"); ``tokens`` is the estimate for ``text``.
+    """
+
+    text: str
+    tokens: int
+    files: tuple[str, ...]
+    cut: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What a sync did. ``failed`` pairs a path (or "embedding") with the reason; failures are retried next time."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    kept: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    pending: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
+    notices: tuple[str, ...] = ()
