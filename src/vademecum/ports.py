@@ -78,8 +78,8 @@ class IndexBackend(Protocol):
         """Make ``chunks`` the only rows of the source, in one transaction. Unchanged chunks keep their ids."""
         ...
 
-    def touch(self, source: Source) -> None:
-        """Record a new stamp for a source whose content did not change."""
+    def touch(self, sources: Sequence[Source]) -> None:
+        """Record new stamps for sources whose content did not change."""
         ...
 
     def delete(self, paths: Collection[str]) -> int:
@@ -102,8 +102,11 @@ class IndexBackend(Protocol):
         """Store one unit vector per text hash; row i of ``vectors`` belongs to ``hashes[i]``."""
         ...
 
-    def clear(self) -> None:
-        """Forget all sources and their rows. Vectors stay: they are content-addressed and cost calls."""
+    def distrust(self) -> None:
+        """Have every source written anew, rows and words, when it is next replaced; until then the old rows answer.
+
+        Vectors stay: they are content-addressed and cost calls.
+        """
         ...
 
     def health(self) -> Health:
@@ -113,6 +116,12 @@ class IndexBackend(Protocol):
     def close(self) -> None:
         """Release files and connections. A second call does nothing."""
         ...
+
+
+class Progress(Protocol):
+    """Called as work goes on; ``stage`` is "files" or "vectors"."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None: ...
 
 
 class Embedder(Protocol):

@@ -302,3 +302,35 @@ class SyncReport:
     pending: int = 0
     failed: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a remembered text now stands. Lines are 1-based and inclusive."""
+
+    path: str
+    start_line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What `vademecum status` shows. ``pending`` counts files whose change is not in the index yet.
+
+    ``embedding`` is the embedder's fingerprint or "off: why"; ``missing_vectors`` counts texts that wait for one.
+    ``index`` is None when the index cannot be used, and ``disabled`` then says why.
+    """
+
+    version: str
+    root: str
+    layout: str
+    state: str
+    today: str
+    kernels: str
+    embedding: str
+    files_on_disk: int
+    pending: int
+    missing_vectors: int
+    index: Health | None
+    disabled: str | None
+    notices: tuple[str, ...]

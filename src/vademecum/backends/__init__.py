@@ -1,0 +1,5 @@
+"""Implementations of the index port."""
+
+from vademecum.backends.embedded import EmbeddedIndex
+
+__all__ = ["EmbeddedIndex"]

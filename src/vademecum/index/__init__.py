@@ -1,0 +1,1 @@
+"""index.sqlite: sources, chunks and their words. Derived from Markdown; delete it at will."""

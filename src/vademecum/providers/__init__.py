@@ -1,0 +1,29 @@
+"""Clients of model vendors. Each vendor's package is imported in exactly one module here, and only when it is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vademecum.errors import ProviderMissingError
+
+if TYPE_CHECKING:
+    from vademecum.providers.openai import OpenAIClient
+
+__all__ = ["INSTALL_OPENAI", "OPENAI_URL", "openai_client"]
+
+OPENAI_URL = "https://api.openai.com/v1"
+INSTALL_OPENAI = "pip install 'vademecum[openai]'"
+
+
+def openai_client(base_url: str, api_key: str | None, key_name: str) -> OpenAIClient:
+    """A client of any OpenAI-compatible address. Loads the vendor's package, about half a second the first time.
+
+    ``key_name`` is what error messages call the key. Raises ProviderMissingError without the package.
+    """
+    try:
+        from vademecum.providers.openai import OpenAIClient  # noqa: PLC0415
+    except ImportError as error:
+        raise ProviderMissingError(
+            f"the package openai cannot be imported ({error}); {INSTALL_OPENAI}, or choose another embedding.provider"
+        ) from error
+    return OpenAIClient(base_url, api_key, key_name)

@@ -1,0 +1,8 @@
+"""Bringing the index up to the files: plan (a pure difference), apply, fill in vectors."""
+
+from vademecum.sync.flight import SingleFlight
+from vademecum.sync.plan import Plan, plan
+from vademecum.sync.syncer import Syncer
+from vademecum.sync.vectors import EmbedTexts, VectorFiller
+
+__all__ = ["EmbedTexts", "Plan", "SingleFlight", "Syncer", "VectorFiller", "plan"]

@@ -1,0 +1,1 @@
+"""Pure text: the structure of Markdown, tokens of every script, queries, and how many tokens a model will see."""

@@ -1,0 +1,72 @@
+# `make help` lists the targets. Everything is installed into .venv; build/ and .venv may be deleted at any time.
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python -m
+
+INSTALL     := -m pip install -qq --disable-pip-version-check
+EXTENSION   := pyproject.toml setup.py $(wildcard ext/*)
+WHEEL_VENV  := build/wheel-venv
+OUT_OF_TREE := build/smoke
+
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint native reference wheel quality bench stress clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/installed ## install the package with its offline embedder and run four searches over examples/
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh examples/demo.sh
+
+test: lint native reference wheel ## everything CI runs, up to the first failure
+
+lint: $(VENV)/developed ## style, types, who imports whom
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) mypy
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/cython-lint ext
+
+native: $(VENV)/developed ## the whole suite on the native kernels, and that no fault of tests/faults.toml is unproved
+	VADEMECUM_KERNELS=native $(RUN) pytest -q --faults
+
+reference: $(VENV)/developed ## every test that touches a kernel, on the plain Python twins
+	VADEMECUM_KERNELS=reference $(RUN) pytest -q -m kernels
+
+# The second environment has never seen the source tree, and the tests run from a copy beside which there is no src.
+wheel: $(VENV)/developed ## a wheel built from the sdist, installed in a clean environment and tried there
+	rm -rf build/dist $(WHEEL_VENV) $(OUT_OF_TREE)
+	$(RUN) build --outdir build/dist . > build/wheel.log || { cat build/wheel.log; exit 1; }
+	$(PYTHON) -m venv $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python $(INSTALL) --upgrade pip
+	$(WHEEL_VENV)/bin/python $(INSTALL) --group test "$$(echo build/dist/*.whl)[local]"
+	mkdir -p $(OUT_OF_TREE)
+	cp -R tests examples pyproject.toml $(OUT_OF_TREE)
+	cd $(OUT_OF_TREE) && VADEMECUM_KERNELS=native "$(CURDIR)/$(WHEEL_VENV)/bin/python" -m pytest -q -m smoke
+
+quality: $(VENV)/developed ## recall on public questions; fails below its floors
+	$(RUN) benchmarks.quality
+
+bench: $(VENV)/developed ## how fast, beside the reference kernels
+	$(RUN) pytest -q benchmarks --benchmark-only
+
+stress: $(VENV)/developed ## the tests that grow with patience, at full length
+	VADEMECUM_STRESS=1 VADEMECUM_KERNELS=native $(RUN) pytest -q -m stress
+
+clean: ## delete everything that was built or installed
+	rm -rf $(VENV) build dist src/*.egg-info src/vademecum/_native/*.so .benchmarks .hypothesis
+	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+# An old pip does not know --group.
+$(VENV)/created:
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python $(INSTALL) --upgrade pip
+	touch $@
+
+$(VENV)/installed: $(VENV)/created $(EXTENSION)
+	$(VENV)/bin/python $(INSTALL) --editable ".[local]"
+	touch $@
+
+$(VENV)/developed: $(VENV)/created $(EXTENSION)
+	$(VENV)/bin/python $(INSTALL) --group dev --editable ".[local,openai]"
+	touch $@

@@ -1,0 +1,7 @@
+"""``python -m vademecum``."""
+
+import sys
+
+from vademecum.cli import main
+
+sys.exit(main())

@@ -1,0 +1,201 @@
+"""The default index: index.sqlite and vectors.sqlite, read together through one connection.
+
+The two files need no common transaction. Vectors are content-addressed and committed first; the index then notes
+which text id a chunk's text has. A crash in between leaves rows that the next link finds by their hash.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vademecum.backends.snapshot import EmbeddedReader
+from vademecum.index import rows, schema
+from vademecum.sqlite import ReaderPool, connect, exclusive, migrate, translated
+from vademecum.types import Calibration, Chunk, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
+from vademecum.vectors import store
+
+if TYPE_CHECKING:
+    from vademecum.types import Matrix
+
+INDEX_FILE, VECTORS_FILE = "index.sqlite", "vectors.sqlite"
+
+_LINK = (
+    "UPDATE chunks SET text_id = (SELECT t.id FROM vectors.texts t WHERE t.hash = chunks.hash)"
+    " WHERE text_id IS NULL AND {which}"
+)
+
+
+class EmbeddedIndex:
+    """An `IndexBackend` in a folder of its own. Safe to share between threads and processes."""
+
+    def __init__(self, folder: Path, spec: IndexSpec) -> None:
+        """Open or create both files. Raises IndexUnavailableError and its kinds, naming the file."""
+        self._folder = folder
+        self._path = folder / INDEX_FILE
+        self._writing = threading.RLock()
+        self._sources: tuple[int, Mapping[str, Source]] = (-1, {})
+        vectors_path = folder / VECTORS_FILE
+        with translated(vectors_path):
+            connection = connect(vectors_path, page_size=store.PAGE_SIZE, autocheckpoint=store.AUTOCHECKPOINT)
+            try:
+                migrate(connection, vectors_path, store.MIGRATIONS)
+            finally:
+                connection.close()
+        with translated(self._path):
+            self._writer = self._connect()
+            try:
+                migrate(self._writer, self._path, schema.MIGRATIONS)
+                self._adopt(spec)
+            except BaseException:
+                self._writer.close()
+                raise
+        self._readers = ReaderPool(self._connect)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = connect(self._path)
+        try:
+            connection.execute("ATTACH DATABASE ? AS vectors", (str(self._folder / VECTORS_FILE),))
+            connection.execute("PRAGMA vectors.synchronous = NORMAL")
+            connection.execute(f"PRAGMA vectors.wal_autocheckpoint = {store.AUTOCHECKPOINT:d}")
+            # A scan copies each vector once instead of twice.
+            connection.execute(f"PRAGMA vectors.mmap_size = {store.MMAP_SIZE:d}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _adopt(self, spec: IndexSpec) -> None:
+        """Rows made by other rules go; ids given by another vectors file are forgotten and found again by hash."""
+        with exclusive(self._writer) as connection:
+            schema.adopt_spec(connection, spec)
+            uid = store.read_uid(connection)
+            (known,) = connection.execute("SELECT value FROM meta WHERE key = 'vectors_uid'").fetchone()
+            if known != uid:
+                connection.execute("UPDATE chunks SET text_id = NULL")
+                connection.execute("UPDATE meta SET value = ? WHERE key = 'vectors_uid'", (uid,))
+            connection.execute(_LINK.format(which="1"))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._writing, translated(self._path), exclusive(self._writer) as connection:
+            yield connection
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        with translated(self._path), self._readers.reader() as connection:
+            yield connection
+
+    @contextmanager
+    def reader(self) -> Iterator[EmbeddedReader]:
+        """A snapshot of both files; the index is pinned before the vectors."""
+        with self._read() as connection:
+            yield EmbeddedReader(connection)
+
+    def fingerprints(self) -> Mapping[str, Source]:
+        """Every source in the index, by path. Asked before every search, so kept until one changes."""
+        with self._read() as connection:
+            version = schema.counter(connection, "stamps")
+            if self._sources[0] != version:
+                self._sources = version, rows.load_sources(connection)
+            return self._sources[1]
+
+    def replace_source(self, source: Source, chunks: Sequence[Chunk]) -> None:
+        """Make ``chunks`` the only rows of the source, in one transaction."""
+        with self._transaction() as connection:
+            file_id = rows.replace_source(connection, source, chunks)
+            connection.execute(_LINK.format(which="file_id = ?"), (file_id,))
+
+    def touch(self, sources: Sequence[Source]) -> None:
+        """Record new stamps for sources whose content did not change."""
+        with self._transaction() as connection:
+            rows.touch_sources(connection, sources)
+
+    def delete(self, paths: Collection[str]) -> int:
+        """Remove sources with all their rows; returns how many existed."""
+        with self._transaction() as connection:
+            return rows.delete_sources(connection, paths)
+
+    def lane(self, fingerprint: Fingerprint, prior: Calibration) -> Lane:
+        """The lane of this fingerprint, created with ``prior`` if it is new."""
+        with self._transaction() as connection:
+            return store.ensure_lane(connection, fingerprint, prior)
+
+    def missing_vectors(self, lane: Lane, limit: int) -> Sequence[MissingText]:
+        """Up to ``limit`` distinct texts that live chunks use and that have no vector in the lane."""
+        with self._read() as connection:
+            found = connection.execute(
+                f"SELECT c.hash, c.heading, c.text FROM ({_missing(lane)}) m JOIN chunks c ON c.id = m.id"  # noqa: S608
+                " ORDER BY c.id LIMIT ?",
+                (limit,),
+            )
+            return [MissingText(digest, rows.unpack(heading), text) for digest, heading, text in found]
+
+    def count_missing(self, lane: Lane) -> int:
+        """How many distinct texts still lack a vector in the lane."""
+        with self._read() as connection:
+            (count,) = connection.execute(f"SELECT count(*) FROM ({_missing(lane)})").fetchone()  # noqa: S608
+            return int(count)
+
+    def put_vectors(self, lane: Lane, hashes: Sequence[bytes], vectors: Matrix) -> None:
+        """Store one unit vector per text hash; row i of ``vectors`` belongs to ``hashes[i]``."""
+        with self._transaction() as connection:
+            store.put(connection, lane, hashes, vectors)
+        with self._transaction() as connection:
+            connection.executemany(_LINK.format(which="hash = ?"), [(digest,) for digest in hashes])
+
+    def distrust(self) -> None:
+        """Have every source written anew when it is next replaced; until then the old rows answer."""
+        with self._transaction() as connection:
+            schema.distrust(connection)
+
+    def health(self) -> Health:
+        """Counts, and what is wrong."""
+        with self._read() as connection:
+            generation = schema.counter(connection, "generation")
+            counts = {table: _count(connection, f"SELECT count(*) FROM {table}") for table in ("files", "chunks")}  # noqa: S608
+            vectors = {
+                lane.fingerprint: _count(
+                    connection,
+                    f"SELECT count(*) FROM chunks c JOIN vectors.v{lane.id:d} v ON v.id = c.text_id",  # noqa: S608
+                )
+                for lane in store.load_lanes(connection)
+            }
+            full_text = schema.has_full_text(connection)
+        problems = () if full_text else ("this SQLite library has no FTS5: keyword search scans every row",)
+        return Health(
+            str(self._folder),
+            counts["files"],
+            counts["chunks"],
+            vectors,
+            generation,
+            "fts5" if full_text else "scan",
+            problems,
+        )
+
+    def close(self) -> None:
+        """Release files and connections. A second call does nothing."""
+        self._readers.close()
+        with self._writing:
+            self._writer.close()
+
+
+def _missing(lane: Lane) -> str:
+    """One chunk per text without a vector: texts that no lane has seen, then those that only others have."""
+    return (
+        "SELECT min(id) AS id FROM chunks WHERE text_id IS NULL GROUP BY hash"  # noqa: S608
+        " UNION ALL SELECT min(id) FROM chunks WHERE text_id IN (SELECT t.text_id FROM"
+        " (SELECT DISTINCT text_id FROM chunks WHERE text_id NOT NULL) t"
+        f" WHERE NOT EXISTS (SELECT 1 FROM vectors.v{lane.id:d} v WHERE v.id = t.text_id)) GROUP BY text_id"
+    )
+
+
+def _count(connection: sqlite3.Connection, query: str) -> int:
+    (count,) = connection.execute(query).fetchone()
+    return int(count)
+
+

@@ -1,0 +1,104 @@
+"""Reads of the embedded index, all within one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from vademecum.index import keyword, rows, schema
+from vademecum.index.conditions import to_sql
+from vademecum.text.query import match_expression
+from vademecum.types import ChunkRow, Condition, Frequencies, Lane, Scored, Where
+from vademecum.vectors import scan, store
+
+if TYPE_CHECKING:
+    from vademecum.types import Vector
+
+
+class EmbeddedReader:
+    """An `IndexReader` over one connection inside a read transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        # Reading pins each file: the index first, so that no chunk refers to a vector of a later time.
+        self._generation = schema.counter(connection, "generation")
+        self._uid = store.read_uid(connection)
+
+    def generation(self) -> int:
+        """Grows with every committed change of sources."""
+        return self._generation
+
+    def lanes(self) -> Sequence[Lane]:
+        """All lanes in order of creation."""
+        return store.load_lanes(self._connection)
+
+    def vector_state(self, lane: Lane) -> str:  # noqa: ARG002 - the port asks per lane
+        """ "ok", or why this index's text ids mean nothing in this vectors file."""
+        (known,) = self._connection.execute("SELECT value FROM main.meta WHERE key = 'vectors_uid'").fetchone()
+        if known != self._uid:
+            return "off: vectors.sqlite was replaced while the index was open; open the memory again"
+        return "ok"
+
+    def search_keyword(self, terms: Sequence[str], k: int, where: Where) -> Sequence[Scored]:
+        """The k best chunks that contain at least one term, by BM25, ties by id."""
+        return keyword.search(self._connection, terms, match_expression(terms), k, self._needed(where))
+
+    def search_vector(self, lane: Lane, query: Vector, k: int, where: Where) -> Sequence[Scored]:
+        """The k best chunks by cosine, ties by id."""
+        if k <= 0:
+            return []
+        condition, parameters = to_sql(self._needed(where))
+        allowed = f"SELECT c.text_id FROM chunks c WHERE {condition} AND c.text_id IS NOT NULL"  # noqa: S608
+        texts = dict(scan.top_texts(self._connection, lane, query, k, allowed, parameters))
+        if not texts:
+            return []
+        # Two users can share a text: the same filter again, now on the chunks.
+        found = self._connection.execute(
+            f"SELECT c.id, c.text_id FROM chunks c WHERE c.text_id IN ({', '.join('?' * len(texts))})"  # noqa: S608
+            f" AND {condition}",
+            (*texts, *parameters),
+        )
+        scored = [Scored(chunk_id, texts[text_id]) for chunk_id, text_id in found]
+        scored.sort(key=lambda hit: (-hit.score, hit.id))
+        return scored[:k]
+
+    def score_vectors(self, lane: Lane, ids: Sequence[int], query: Vector) -> Mapping[int, float]:
+        """Cosine of the given chunks; chunks without a vector are left out."""
+        scores: dict[int, float] = {}
+        for start in range(0, len(ids), rows.SLICE):
+            part = ids[start : start + rows.SLICE]
+            texts = self._connection.execute(
+                f"SELECT id, text_id FROM chunks WHERE text_id NOT NULL AND id IN ({', '.join('?' * len(part))})",  # noqa: S608
+                part,
+            ).fetchall()
+            cosines = scan.score_texts(self._connection, lane, sorted({text_id for _, text_id in texts}), query)
+            scores.update({chunk_id: cosines[text_id] for chunk_id, text_id in texts if text_id in cosines})
+        return scores
+
+    def document_frequencies(self, terms: Sequence[str]) -> Frequencies:
+        """How many chunks contain each term, and how many there are."""
+        return keyword.document_frequencies(self._connection, terms)
+
+    def get(self, ids: Sequence[int]) -> Sequence[ChunkRow]:
+        """The rows in the order of ``ids``; ids that do not exist are left out."""
+        return rows.load_chunks(self._connection, ids)
+
+    def _needed(self, where: Where) -> Where:
+        """``where`` without a scope condition that every row meets.
+
+        Most memories have one scope only, and the condition would cost a look at each matching row.
+        """
+        return tuple(condition for condition in where if not self._is_idle(condition))
+
+    def _is_idle(self, condition: Condition) -> bool:
+        if condition.field != "scope" or condition.op != "in":
+            return False
+        scope = ""
+        while row := self._connection.execute("SELECT min(scope) FROM chunks WHERE scope > ?", (scope,)).fetchone():
+            (scope,) = row
+            if scope is None:
+                return True
+            if scope not in condition.value:
+                return False
+        return True

@@ -1,0 +1,159 @@
+"""The grammar of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from vademecum.cli import commands
+from vademecum.errors import UsageError
+from vademecum.settings import FUSIONS
+from vademecum.types import KINDS
+
+_EPILOG = """\
+The memory is the folder named by --root or VADEMECUM_ROOT, else the nearest one above the current folder
+that holds MEMORY.md or .vademecum/.
+
+A first minute:
+  vademecum init notes && cd notes
+  vademecum remember "Single positions stay under 5 % of the portfolio."
+  vademecum search "how much NVIDIA may I buy?"
+
+Exit codes: 0 done, 1 the work failed, 2 wrong usage.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a mistake as every other error of this package is reported."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from vademecum import __version__  # noqa: PLC0415
+
+        print(f"vademecum {__version__}")
+        parser.exit()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """A parser whose result has ``run``, a function of the arguments that returns the exit code."""
+    parser = _Parser(
+        prog="vademecum",
+        description="Long-term memory in Markdown, with search by word and by meaning.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    _add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
+    adding = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in (_init, _remember, _sync, _search, _get, _context, _status, _rebuild):
+        add(adding)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser, defaults: dict[str, object]) -> None:
+    """Options that may stand before or after the command; without defaults, what stood before is kept."""
+
+    def default(name: str) -> object:
+        return defaults.get(name, argparse.SUPPRESS)
+
+    group = parser.add_argument_group("common options")
+    group.add_argument("--root", metavar="DIR", default=default("root"), help="the memory's folder")
+    group.add_argument("--user", metavar="ID", default=default("user"), help="act for this user: private notes too")
+    group.add_argument("--agent", metavar="ID", default=default("agent"), help="act for this agent: private notes too")
+    group.add_argument("--json", action="store_true", default=default("json"), help="print one JSON object")
+
+
+def _command(
+    adding: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], examples: Sequence[str]
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = adding.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog="examples:\n" + "\n".join(f"  vademecum {example}" for example in examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    _add_common(parser, {})
+    return parser
+
+
+def _init(adding: Any) -> None:
+    examples = ("init", "init ~/notes")
+    parser = _command(adding, "init", "make a folder a memory; nothing is overwritten", commands.init, examples)
+    parser.add_argument("dir", metavar="DIR", nargs="?", help="the folder (default: --root, else the current one)")
+
+
+def _remember(adding: Any) -> None:
+    examples = (
+        'remember "Single positions stay under 5 % of the portfolio."',
+        'remember --daily "Sold half of the bond fund."',
+        'remember --file travel.md "Window seat, always."',
+        "remember --daily - < notes.txt",
+    )
+    parser = _command(adding, "remember", "append a text to the memory", commands.remember, examples)
+    parser.add_argument("text", metavar="TEXT", help="what to remember; - reads standard input")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--daily", action="store_true", help="in today's file instead of MEMORY.md")
+    where.add_argument("--file", metavar="PATH", help="in this file of the memory, made if need be")
+
+
+def _sync(adding: Any) -> None:
+    examples = ("sync", "sync --json")
+    _command(adding, "sync", "bring the index up to date with the files", commands.sync, examples)
+
+
+def _rebuild(adding: Any) -> None:
+    examples = ("rebuild",)
+    _command(adding, "rebuild", "build the index anew from the files", commands.rebuild, examples)
+
+
+def _search(adding: Any) -> None:
+    examples = (
+        'search "how much NVIDIA may I buy?"',
+        "search 仓位上限 -k 3 --explain",
+        'search "bond fund" --since 2026-01-01 --kind daily',
+        "search allergies --path 'knowledge/*' --json",
+    )
+    parser = _command(adding, "search", "find notes by word and by meaning", commands.search, examples)
+    parser.add_argument("query", metavar="QUERY", help="a question or some words, in any language")
+    parser.add_argument("-k", dest="max_results", metavar="N", type=int, help="at most N hits")
+    parser.add_argument("--min-score", metavar="X", type=float, help="drop hits less relevant than X, from 0 to 1")
+    parser.add_argument("--since", metavar="D", help="only notes dated D or later: YYYY-MM-DD, today, yesterday, 30d")
+    parser.add_argument("--until", metavar="D", help="only notes dated D or earlier")
+    parser.add_argument("--path", metavar="GLOB", help="only files whose path matches; * also crosses /")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="only notes of this kind; may be repeated")
+    parser.add_argument("--tag", metavar="T", help="only files with this tag in their front matter")
+    parser.add_argument("--fusion", choices=FUSIONS, help="how the two channels become one score")
+    parser.add_argument("--no-decay", action="store_true", help="do not let older dated notes fade")
+    parser.add_argument("--no-mmr", action="store_true", help="keep near copies of one another")
+    parser.add_argument("--full", action="store_true", help="print whole texts, not their first lines")
+    parser.add_argument("--explain", action="store_true", help="print why each hit is where it is")
+
+
+def _get(adding: Any) -> None:
+    examples = ("get MEMORY.md", "get memory/2026-01-11.md:5-20", "get long_term:12-", "get daily")
+    parser = _command(adding, "get", "print a file of the memory, or some of its lines", commands.get, examples)
+    target = "a path as search prints it, long_term or daily; :A is line A, :A-B lines A to B, :A- from A to the end"
+    parser.add_argument("target", metavar="PATH[:A-B]", help=target)
+
+
+def _context(adding: Any) -> None:
+    examples = ("context", "context --max-tokens 800")
+    summary = "print what an agent should know at the start of a session"
+    parser = _command(adding, "context", summary, commands.context, examples)
+    parser.add_argument("--max-tokens", metavar="N", type=int, help="budget, in estimated tokens")
+
+
+def _status(adding: Any) -> None:
+    examples = ("status", "status --json")
+    _command(adding, "status", "show the state of the memory and of its index", commands.status, examples)

@@ -1,0 +1,207 @@
+"""How answers look: for a person, or as one JSON object."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vademecum.config import environment
+
+if TYPE_CHECKING:
+    from vademecum.types import Context, Excerpt, Hit, SearchResult, Status, SyncReport, Trace, Written
+
+_SHOWN_LINES = 6
+_BOLD, _DIM = "1", "2"
+# What a note holds must not steer the terminal: control characters are shown, not obeyed.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+
+
+def note(message: object) -> None:
+    """One line on standard error."""
+    print("vademecum:", _visible(" ".join(str(message).splitlines())), file=sys.stderr)
+
+
+def made(root: Path, *, known: bool, as_json: bool) -> None:
+    """Where the memory is, and whether it was one before."""
+    if as_json:
+        _json({"root": str(root), "created": not known})
+    else:
+        print(_visible(f"{root} {'was a memory already' if known else 'is a memory now'}"))
+
+
+def written(record: Written, *, as_json: bool) -> None:
+    """Where a remembered text stands."""
+    if as_json:
+        _json(record)
+    else:
+        print(_visible(f"{record.path}:{record.start_line}-{record.end_line}"))
+
+
+def report(record: SyncReport, *, as_json: bool) -> None:
+    """Counts of a sync."""
+    if as_json:
+        failed = [{"path": path, "reason": reason} for path, reason in record.failed]
+        _json({**_plain(record), "failed": failed})
+        return
+    files = f"{record.added} added, {record.changed} changed, {record.removed} removed, {record.kept} kept"
+    failures = f", {len(record.failed)} failed" if record.failed else ""
+    waiting = f", {record.pending} still waiting" if record.pending else ""
+    print(f"files: {files}{failures}")
+    print(f"chunks: {record.chunks} written; vectors: {record.embedded} made{waiting}")
+
+
+def found(result: SearchResult, *, as_json: bool, explain: bool, full: bool) -> None:
+    """The hits of a search."""
+    if as_json:
+        _json(_found(result, explain=explain))
+        return
+    for rank, hit in enumerate(result.hits, start=1):
+        _hit(rank, hit, explain=explain, full=full)
+    if not result.hits and result.disabled is None:
+        print("no hits")
+    if explain:
+        for name, value in result.explanation.items():
+            print(_paint(f"{name}: {value}", _DIM))
+
+
+def _found(result: SearchResult, *, explain: bool) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "query": result.query,
+        "hits": [
+            {
+                "path": hit.path,
+                "start_line": hit.start_line,
+                "end_line": hit.end_line,
+                "heading": " › ".join(hit.heading) or None,
+                "date": hit.date,
+                "score": hit.score,
+                "text": hit.text,
+                "trace": hit.trace,
+            }
+            for hit in result.hits
+        ],
+        "fresh": result.fresh,
+        "channels": result.channels,
+        "elapsed_ms": result.elapsed_ms,
+    }
+    if result.notices:
+        answer["notices"] = result.notices
+    if result.disabled is not None:
+        answer["disabled"] = result.disabled
+    if explain:
+        answer["explanation"] = result.explanation
+    return answer
+
+
+def _hit(rank: int, hit: Hit, *, explain: bool, full: bool) -> None:
+    place = _paint(f"{hit.path}:{hit.start_line}-{hit.end_line}", _BOLD)
+    print(f"{rank}. " + "  ".join(filter(None, (place, hit.date, f"score {hit.score:.2f}"))))
+    if hit.heading:
+        print("   " + _paint(" › ".join(hit.heading), _DIM))
+    if explain:
+        print("   " + _paint(_trace(hit.trace), _DIM))
+    lines = hit.text.strip("\r\n").splitlines()
+    shown = lines if full or len(lines) <= _SHOWN_LINES + 1 else lines[:_SHOWN_LINES]
+    for line in shown:
+        print(f"   {_visible(line)}".rstrip())
+    if len(shown) < len(lines):
+        print("   " + _paint(f"… {len(lines) - len(shown)} more lines", _DIM))
+    print("")
+
+
+def _trace(trace: Trace) -> str:
+    parts = [
+        "vector –" if trace.vector is None else f"vector {trace.vector:.2f}",
+        "keyword –" if trace.keyword is None else f"keyword {trace.keyword:.2f}",
+        f"fused {trace.fused:.2f}",
+        f"decay ×{trace.decay:.2f}",
+        "mmr off" if trace.mmr is None else f"mmr #{trace.mmr}",
+        f"channels {'+'.join(trace.channels)}",
+    ]
+    return " · ".join(parts)
+
+
+def excerpt(record: Excerpt, *, as_json: bool) -> None:
+    """Lines of a file, exactly as they are unless a terminal shows them."""
+    if as_json:
+        _json(record)
+        return
+    _text(record.text)
+    if record.end_line == 0 < record.total_lines:
+        note(f"{record.path} has {record.total_lines} lines; there is nothing from line {record.start_line} on")
+    if record.truncated:
+        note(f"{record.path}: cut after line {record.end_line} of {record.total_lines}; ask for the rest by lines")
+
+
+def context(record: Context, *, as_json: bool) -> None:
+    """The text for an agent; what did not fit is named on standard error."""
+    if as_json:
+        _json(record)
+        return
+    _text(record.text)
+    for part in record.cut:
+        note(f"left out: {part}")
+
+
+def status(record: Status, *, as_json: bool) -> None:
+    """The state of memory and index."""
+    if as_json:
+        _json(record)
+        return
+    rows = {
+        "memory": f"{record.root} ({record.layout} layout)",
+        "state": record.state,
+        "today": record.today,
+        "files": f"{record.files_on_disk} on disk, {record.pending} to be indexed",
+        "embedding": record.embedding,
+        "vectors": f"{record.missing_vectors} missing",
+    }
+    if record.index is not None:
+        rows["index"] = f"{record.index.chunks} chunks of {record.index.sources} files"
+        rows["full text"] = record.index.full_text
+        rows["vectors"] = f"{sum(record.index.vectors.values())} in use, {record.missing_vectors} missing"
+    rows |= {"kernels": record.kernels, "version": record.version}
+    for name, value in rows.items():
+        print(f"{_paint(f'{name:<10}', _DIM)} {_visible(value)}")
+    problems = record.index.problems if record.index is not None else ()
+    for problem in (*problems, *record.notices):
+        note(problem)
+    if record.disabled is not None:
+        note(f"search is disabled: {record.disabled}")
+
+
+def _json(value: object) -> None:
+    text = json.dumps(value, ensure_ascii=False, default=_plain)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # a narrow terminal, or a file name that is not UTF-8
+        text = json.dumps(value, default=_plain)
+    print(text)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """What ``json`` does not know by itself: records and read-only mappings."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no place in an answer")
+
+
+def _text(text: str) -> None:
+    shown = _visible(text.replace("\r\n", "\n")) if sys.stdout.isatty() else text
+    print(shown, end="" if shown.endswith("\n") or not shown else "\n")
+
+
+def _visible(text: str) -> str:
+    return text.translate(_CONTROLS)
+
+
+def _paint(text: str, code: str) -> str:
+    """``text``, in colour if standard output is a terminal and NO_COLOR (no-color.org) is not set."""
+    coloured = sys.stdout.isatty() and not environment().get("NO_COLOR")
+    return f"\x1b[{code}m{_visible(text)}\x1b[0m" if coloured else _visible(text)

@@ -1,0 +1,207 @@
+"""The only reader of configuration files and of the environment.
+
+Later wins, key by key at every depth: the defaults, the user's file (``$XDG_CONFIG_HOME/vademecum/config.toml``,
+usually under ``~/.config``), the root's own ``.vademecum/config.toml``, variables such as
+``VADEMECUM_SEARCH__MAX_RESULTS=8`` or ``VADEMECUM_TIMEZONE=Europe/Berlin``, and what the host program passes in.
+The keys are the fields of :class:`~vademecum.settings.Settings`; a field's trailing underscore is not part of its key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import tomllib
+import types
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+from vademecum.errors import SettingsError
+from vademecum.settings import Settings
+
+PREFIX = "VADEMECUM_"
+#: Variables that are ours but not settings: the root, the choice of kernels, and the tests' evaluation data.
+RESERVED = frozenset({"VADEMECUM_ROOT", "VADEMECUM_KERNELS", "VADEMECUM_EVAL_DATA"})
+
+#: Names of Dexter's ``settings.memory``, understood wherever ours are.
+ALIASES = types.MappingProxyType(
+    {
+        "embeddingProvider": "embedding.provider",
+        "embeddingModel": "embedding.model",
+        "maxSessionContextTokens": "context.max_tokens",
+        "chunkTokens": "chunk.tokens",
+        "chunkOverlapTokens": "chunk.overlap_tokens",
+        "maxResults": "search.max_results",
+        "minScore": "search.min_score",
+        "vectorWeight": "search.vector_weight",
+        "textWeight": "search.text_weight",
+        "watchDebounceMs": "watch.debounce_ms",
+        "temporalDecay.enabled": "decay.enabled",
+        "temporalDecay.halfLifeDays": "decay.half_life_days",
+        "indexSessions": "index_sessions",
+    }
+)
+_OTHER_PROVIDERS = ("gemini", "ollama")
+_WORDS_FOR = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+class _Given(NamedTuple):
+    value: object
+    place: str
+
+
+def environment() -> Mapping[str, str]:
+    """The variables of this process."""
+    return os.environ
+
+
+def load_settings(
+    root: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object] | None = None
+) -> Settings:
+    """The settings in force for ``root`` (None: without a root's own file).
+
+    ``overrides`` is nested as in a file: ``{"search": {"max_results": 8}}``.
+
+    Raises SettingsError, naming the key, where it was set and the way out, for a file that cannot be read, an
+    unknown key, and a value of the wrong type or out of range.
+    """
+    given: dict[str, _Given] = {}
+    files = [_user_file(environ), root / ".vademecum" / "config.toml" if root is not None else None]
+    for file in files:
+        if file is not None:
+            given |= _from_tables(_read(file), str(file))
+    given |= _from_environment(environ)
+    given |= _from_tables(overrides or {}, "overrides")
+    settings: Settings = _build(Settings, "", given)
+    return settings
+
+
+def keys() -> Mapping[str, Any]:
+    """Every dotted key, with the type of its field."""
+    return dict(_walk(Settings, ""))
+
+
+def _walk(kind: type, prefix: str) -> Iterator[tuple[str, Any]]:
+    hints = get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        key, hint = prefix + field.name.rstrip("_"), hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            yield from _walk(hint, key + ".")  # type: ignore[arg-type]
+        else:
+            yield key, hint
+
+
+def _build(kind: type, prefix: str, given: Mapping[str, _Given]) -> Any:
+    hints = get_type_hints(kind)
+    values: dict[str, object] = {}
+    places: dict[str, str] = {}
+    for field in dataclasses.fields(kind):
+        key, hint = prefix + field.name.rstrip("_"), hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            values[field.name] = _build(hint, key + ".", given)  # type: ignore[arg-type]
+        elif key in given:
+            values[field.name], places[key] = given[key]
+    try:
+        return kind(**values)
+    except SettingsError as error:
+        named = [place for key, place in places.items() if key in str(error)]
+        raise SettingsError(f"{error} (set in {' and '.join(named)})") from error
+
+
+def _from_tables(tables: Mapping[str, object], origin: str) -> dict[str, _Given]:
+    known = keys()
+    groups = {name.rpartition(".")[0] for name in (*known, *ALIASES) if "." in name}
+    given: dict[str, _Given] = {}
+    for name, value in _flat(tables, "", origin, groups):
+        place = f"{origin}: {name}"
+        key = ALIASES.get(name, name)
+        if key not in known:
+            raise _unknown(name, place, known)
+        if key in given:
+            raise SettingsError(f"{key} is set twice, in {given[key].place} and in {place}: keep one of them")
+        given[key] = _Given(_checked(key, value, place), place)
+    return given
+
+
+def _flat(
+    table: Mapping[str, object], prefix: str, origin: str, groups: Collection[str]
+) -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping) and (value or key in groups):
+            yield from _flat(value, key + ".", origin, groups)
+        elif key in groups:
+            raise SettingsError(f"{key} = {value!r}: expected a table of settings (set in {origin}: {key})")
+        else:
+            yield key, value
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
+    """An empty variable counts as unset, as it does in the shell."""
+    variables = {PREFIX + key.replace(".", "__").upper(): (key, hint) for key, hint in keys().items()}
+    given: dict[str, _Given] = {}
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX) or variable in RESERVED or not text:
+            continue
+        if variable not in variables:
+            raise _unknown(variable, "the environment", variables)
+        key, hint = variables[variable]
+        given[key] = _Given(_checked(key, _parsed(text, hint), variable), variable)
+    return given
+
+
+def _parsed(text: str, hint: Any) -> object:
+    """The text as its field's type; text that is none stays text, and the field's own check then says what it wants."""
+    choices = get_args(hint) or (hint,)
+    try:
+        if bool in choices:
+            return _WORDS_FOR.get(text.strip().lower(), text)
+        if int in choices:
+            return int(text)
+        return float(text) if float in choices else text
+    except ValueError:
+        return text
+
+
+def _checked(key: str, value: object, place: str) -> object:
+    if key == "embedding.provider" and value in _OTHER_PROVIDERS:
+        raise SettingsError(
+            f'embedding.provider = {value!r}: use "openai" with embedding.base_url (and embedding.api_key_env, '
+            f"embedding.model) set to {value}'s OpenAI-compatible address (set in {place})"
+        )
+    return value
+
+
+def _unknown(name: str, place: str, valid: Iterable[str]) -> SettingsError:
+    nearest = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.0)[0]
+    return SettingsError(f"{name} is not a setting; the nearest one is {nearest} (set in {place})")
+
+
+def _user_file(environ: Mapping[str, str]) -> Path | None:
+    """Relative values are ignored, as the XDG Base Directory Specification asks; no home, no file."""
+    base = Path(environ.get("XDG_CONFIG_HOME", ""))
+    if not base.is_absolute():
+        home = environ.get("HOME") or environ.get("USERPROFILE")
+        if not home:
+            return None
+        base = Path(home, ".config")
+    return base / "vademecum" / "config.toml"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        raw = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot be read ({error.strerror}); mend or remove it") from error
+    try:
+        return tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{file}: not UTF-8 at line {line}") from error
+    except (ValueError, RecursionError) as error:  # the parser lets both through for absurd numbers and depths
+        last = raw.count(b"\n") + 1
+        problem = str(error).replace("at end of document", f"at line {last}, the end of the file")
+        raise SettingsError(f"{file}: not valid TOML: {problem}") from error

@@ -1,0 +1,93 @@
+"""The keyword channel: BM25 over the chunks' words."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Sequence
+
+from vademecum.index.conditions import to_sql
+from vademecum.index.schema import has_full_text
+from vademecum.types import Frequencies, Scored, Where
+
+#: Weight of a term in the heading path against one in the text.
+HEADING_WEIGHT = 1.0
+BODY_WEIGHT = 1.0
+# FTS5's constants, sqlite.org/fts5.html#the_bm25_function; an idf at or below 0 counts as MIN_IDF there.
+_K1, _B, _MIN_IDF = 1.2, 0.75, 1e-6
+
+
+def search(
+    connection: sqlite3.Connection, terms: Sequence[str], match_expression: str, k: int, where: Where
+) -> list[Scored]:
+    """The k best chunks that contain at least one of ``terms``; score = BM25, greater is better, ties by id.
+
+    ``match_expression`` is the same terms quoted for FTS5; user text never reaches its parser in another way.
+    """
+    if not terms or k <= 0:
+        return []
+    condition, parameters = to_sql(where)
+    if not has_full_text(connection):
+        return _scan(connection, terms, k, condition, parameters)
+    rank = f"bm25(words, {HEADING_WEIGHT}, {BODY_WEIGHT})"
+    join = "" if condition == "1" else "JOIN chunks c ON c.id = words.rowid"
+    rows = connection.execute(
+        f"SELECT words.rowid, -{rank} AS score FROM words {join} WHERE words MATCH ? AND {condition}"  # noqa: S608
+        " ORDER BY score DESC, words.rowid LIMIT ?",
+        (match_expression, *parameters, k),
+    )
+    return [Scored(chunk_id, score) for chunk_id, score in rows]
+
+
+def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str]) -> Frequencies:
+    """Number of chunks, and of chunks that contain each term."""
+    (total,) = connection.execute("SELECT count(*) FROM chunks").fetchone()
+    if has_full_text(connection):
+        found = {
+            term: row[0]
+            for term in terms
+            if (row := connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone())
+        }
+    else:
+        found = {term: len(_containing(connection, term)) for term in terms}
+    return Frequencies(total, {term: found.get(term, 0) for term in terms})
+
+
+_PADDED = "(' ' || w.heading || ' ' || w.body || ' ')"
+
+
+def _containing(connection: sqlite3.Connection, term: str) -> list[int]:
+    rows = connection.execute(f"SELECT w.rowid FROM words w WHERE instr({_PADDED}, ?) > 0", (f" {term} ",))  # noqa: S608
+    return [chunk_id for (chunk_id,) in rows]
+
+
+def _scan(
+    connection: sqlite3.Connection, terms: Sequence[str], k: int, condition: str, parameters: Sequence[str]
+) -> list[Scored]:
+    """BM25 without FTS5: the same formula over all rows that hold a term. Slow, and `status` says so."""
+    (total, length) = connection.execute(
+        f"SELECT count(*), coalesce(sum(length({_PADDED}) - length(replace({_PADDED}, ' ', ''))), 0) FROM words w"  # noqa: S608
+    ).fetchone()
+    weights = {}
+    for term in dict.fromkeys(terms):
+        holders = len(_containing(connection, term))
+        weights[term] = max(math.log((total - holders + 0.5) / (holders + 0.5)), _MIN_IDF)
+    tests = " OR ".join([f"instr({_PADDED}, ?) > 0"] * len(weights))
+    rows = connection.execute(
+        f"SELECT w.rowid, w.heading, w.body FROM words w JOIN chunks c ON c.id = w.rowid"  # noqa: S608
+        f" WHERE ({tests}) AND {condition}",
+        (*(f" {term} " for term in weights), *parameters),
+    )
+    # Every row's padded text has three separators more than joints between tokens.
+    average = max(1.0, (length - 2 * total) / max(total, 1))
+    scored = []
+    for chunk_id, heading, body in rows:
+        tokens = heading.split() + body.split()
+        norm = _K1 * (1 - _B + _B * len(tokens) / average)
+        score = 0.0
+        for term, weight in weights.items():
+            frequency = tokens.count(term)
+            score += weight * frequency * (_K1 + 1) / (frequency + norm)
+        scored.append(Scored(chunk_id, score))
+    scored.sort(key=lambda hit: (-hit.score, hit.id))
+    return scored[:k]

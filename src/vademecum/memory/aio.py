@@ -1,0 +1,67 @@
+"""The same memory for asyncio programs: each call runs in a thread, because the core is synchronous and thread-safe."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from types import TracebackType
+from typing import Any, Self
+
+from vademecum.memory.facade import Memory
+from vademecum.types import Context, Excerpt, SearchResult, Status, SyncReport, Written
+
+
+class AsyncMemory:
+    """`Memory` whose methods are awaited; arguments and errors are those of `Memory`'s methods of the same name.
+
+    Calls may be made side by side. Use ``async with await AsyncMemory.open(...)``, or `close` it.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        """Wrap an open memory; closing this closes it."""
+        self.memory = memory
+
+    @classmethod
+    async def open(cls, root: str | os.PathLike[str], **options: Any) -> Self:
+        """See `Memory.open`."""
+        return cls(await asyncio.to_thread(Memory.open, root, **options))
+
+    async def remember(self, text: str, **options: Any) -> Written:
+        """See `Memory.remember`."""
+        return await asyncio.to_thread(self.memory.remember, text, **options)
+
+    async def search(self, query: str, **options: Any) -> SearchResult:
+        """See `Memory.search`."""
+        return await asyncio.to_thread(self.memory.search, query, **options)
+
+    async def get(self, path: str, **options: Any) -> Excerpt:
+        """See `Memory.get`."""
+        return await asyncio.to_thread(self.memory.get, path, **options)
+
+    async def context(self, **options: Any) -> Context:
+        """See `Memory.context`."""
+        return await asyncio.to_thread(self.memory.context, **options)
+
+    async def sync(self, **options: Any) -> SyncReport:
+        """See `Memory.sync`."""
+        return await asyncio.to_thread(self.memory.sync, **options)
+
+    async def rebuild(self, **options: Any) -> SyncReport:
+        """See `Memory.rebuild`."""
+        return await asyncio.to_thread(self.memory.rebuild, **options)
+
+    async def status(self) -> Status:
+        """See `Memory.status`."""
+        return await asyncio.to_thread(self.memory.status)
+
+    async def close(self) -> None:
+        """See `Memory.close`."""
+        await asyncio.to_thread(self.memory.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

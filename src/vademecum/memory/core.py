@@ -1,0 +1,259 @@
+"""What all memories of one root share: its index, its sync, its embedder."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from vademecum.chunk import CHUNKER_ID
+from vademecum.embed import CachedQueries, embed_isolating, resolve
+from vademecum.errors import EmbeddingError, IndexCorruptError, IndexUnavailableError, SettingsError
+from vademecum.memory import opening
+from vademecum.ports import Embedder, IndexBackend, Progress
+from vademecum.search import QueryVector
+from vademecum.settings import Settings
+from vademecum.store.layout import detect
+from vademecum.sync import Syncer, VectorFiller
+from vademecum.text.tokens import TOKENIZER_ID
+from vademecum.types import IndexSpec, SyncReport
+
+#: After the provider failed, only an explicit sync asks it again within this time.
+_RETRY_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """Whether the index is up to date, and what stands in the way."""
+
+    fresh: bool
+    notices: tuple[str, ...]
+
+
+class Core:
+    """One per root and process. Safe to share between threads."""
+
+    def __init__(
+        self, root: Path, settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]
+    ) -> None:
+        self.root = root
+        self.settings = settings
+        self.layout = detect(root, settings.layout)
+        self._environ = environ
+        if embedder is None:
+            found = resolve(settings.embedding, environ)
+            self._embedder, self.embedding_reason = found.embedder, found.reason
+        else:
+            self._embedder, self.embedding_reason = embedder, "given by the program"
+        cached = CachedQueries(self._embedder) if self._embedder is not None else None
+        self.query_vector = QueryVector(cached, self.embedding_reason)
+        self.index: IndexBackend | None = None
+        self.syncer: Syncer | None = None
+        self.disabled: str | None = None
+        self.notices: tuple[str, ...] = ()
+        self._healing = threading.Lock()
+        self._filled_generation = -1
+        self._retry_at = 0.0
+        self._embedding_problem: str | None = None
+        self._open()
+
+    # -- opening and healing ------------------------------------------------------------------------------------
+
+    def _open(self, anew: bool = False) -> None:
+        """Open the index, or note why there is none: memory works without it, search does not."""
+        self._filled_generation = -1
+        chunk = self.settings.chunk
+        spec = IndexSpec(TOKENIZER_ID, f"{CHUNKER_ID}/{chunk.tokens}/{chunk.overlap_tokens}")
+        try:
+            self.index, notices = opening.open_index(opening.state_folder(self.root, self._environ), spec, anew)
+        except IndexUnavailableError as error:
+            self.index, self.syncer, self.disabled = None, None, str(error)
+            return
+        self.notices += notices
+        self.disabled = None
+        filler = None
+        if self._embedder is not None:
+            filler = VectorFiller(self.index, self._embedder, partial(embed_isolating, self._embedder))
+        self.syncer = Syncer(self.layout, self.index, chunk, filler, time.time)
+
+    def open_index(self) -> IndexBackend:
+        """The index, or IndexUnavailableError with the reason why there is none."""
+        index = self.index
+        if index is None:
+            raise IndexUnavailableError(self.disabled or "the index is not open")
+        return index
+
+    def _open_syncer(self) -> Syncer:
+        syncer = self.syncer
+        if syncer is None:
+            raise IndexUnavailableError(self.disabled or "the index is not open")
+        return syncer
+
+    def heal(self, broken: IndexBackend | None) -> None:
+        """Open anew after damage was met in ``broken``: damaged files are set aside and built again from Markdown."""
+        with self._healing:
+            if self.index is broken:
+                self._close_index()
+                self._open()
+
+    def distrust(self) -> None:
+        """Have the next sync write every row anew; an index that could not be opened is set aside and begun anew."""
+        if self.index is None:
+            with self._healing:
+                self._open(anew=True)
+        self.open_index().distrust()
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def today(self) -> date:
+        """The day in the user's zone."""
+        zone = ZoneInfo(self.settings.timezone) if self.settings.timezone else None
+        return datetime.now(UTC).astimezone(zone).date()
+
+    # -- freshness ----------------------------------------------------------------------------------------------
+
+    def sync(self, progress: Progress | None) -> SyncReport:
+        """A whole sync: files, then vectors; waits for both."""
+        index = self.open_index()
+        try:
+            report = self._open_syncer().run(progress)
+        except IndexCorruptError:
+            self.heal(index)
+            report = self._open_syncer().run(progress)
+        self._note_filled(report)
+        return report
+
+    def _note_filled(self, report: SyncReport) -> None:
+        problems = [reason for path, reason in report.failed if path == "embedding"]
+        if problems:
+            self._embedding_failed(problems[0])
+        else:
+            self._embedding_problem = None
+            self._filled_generation = self._generation()
+
+    def refresh(self, wait_s: float | None) -> Refreshed:
+        """Bring the index up to date within ``wait_s`` seconds (None: however long it takes).
+
+        Raises StoreError when the folder itself cannot be read, and IndexUnavailableError.
+        """
+        syncer = self._open_syncer()
+        deadline = None if wait_s is None else time.monotonic() + wait_s
+        report = syncer.files.wait(syncer.files.request(), wait_s)
+        if report is None:
+            return Refreshed(False, ("changes on disk are still being indexed",))
+        notices = (*self.notices, *report.notices, *(reason for _, reason in report.failed))
+        return self._refresh_vectors(notices, deadline)
+
+    def _refresh_vectors(self, notices: tuple[str, ...], deadline: float | None) -> Refreshed:
+        if self.syncer is None or self._embedder is None:
+            return Refreshed(True, notices)
+        generation = self._generation()
+        if generation != self._filled_generation and time.monotonic() >= self._retry_at:
+            ticket = self.syncer.vectors.request()
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                filled = self.syncer.vectors.wait(ticket, left)
+            except EmbeddingError as error:
+                self._embedding_failed(str(error))
+            else:
+                if filled is None:
+                    return Refreshed(False, (*notices, "some texts still wait for their vectors"))
+                self._filled_generation, self._embedding_problem = generation, None
+                notices += tuple(f"{text} has no vector: {reason}" for text, reason in filled.failed)
+        if self._embedding_problem is not None:
+            notices += (f"some texts have no vector yet: {self._embedding_problem}",)
+        return Refreshed(True, notices)
+
+    def _embedding_failed(self, reason: str) -> None:
+        self._embedding_problem = reason
+        self._retry_at = time.monotonic() + _RETRY_SECONDS
+
+    def _generation(self) -> int:
+        with self.open_index().reader() as reader:
+            return reader.generation()
+
+    def index_file(self, path: str) -> None:
+        """Make what was just written searchable. Its own failure is left to the next sync, which names it."""
+        if self.syncer is not None:
+            with suppress(IndexUnavailableError):
+                self.syncer.index_file(path)
+
+    def embedding(self) -> str:
+        """The embedder's fingerprint, or why there is none."""
+        if self._embedder is None:
+            return self.embedding_reason
+        try:
+            return self._embedder.fingerprint.key
+        except EmbeddingError as error:
+            return f"failed: {error}"
+
+    def close(self) -> None:
+        """Stop work after the file or batch at hand and release everything."""
+        self._close_index()
+
+    def _close_index(self) -> None:
+        syncer, index = self.syncer, self.index
+        self.syncer = self.index = None
+        self.disabled = "the memory has been closed"
+        if syncer is not None:
+            syncer.close()
+        if index is not None:
+            index.close()
+
+
+# Opening one root twice in a process shares one core. The process id guards against a fork: a child must not use
+# its parent's connections.
+_cores: dict[tuple[int, Path], tuple[Core, int]] = {}
+_cores_lock = threading.Lock()
+
+
+def acquire(
+    root: Path, settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]
+) -> tuple[Core, Callable[[], None]]:
+    """The core of ``root`` and a function that gives it back; the last one to do so closes it."""
+    key = (os.getpid(), root)
+    with _cores_lock:
+        core, users = _cores.get(key, (None, 0))
+        if core is None:
+            core = Core(root, settings, embedder, environ)
+        elif _shared_part(core.settings) != _shared_part(settings):
+            raise SettingsError(
+                f"{root} is already open in this process with other layout, timezone, chunk or embedding settings; "
+                "close it first, or open it with the same ones"
+            )
+        _cores[key] = (core, users + 1)
+
+    def release() -> None:
+        with _cores_lock:
+            current, count = _cores.get(key, (None, 0))
+            if current is not core:
+                return
+            if count > 1:
+                _cores[key] = (core, count - 1)
+                return
+            del _cores[key]
+        core.close()
+
+    return core, release
+
+
+def _shared_part(settings: Settings) -> tuple[object, ...]:
+    return settings.layout, settings.timezone, settings.index_sessions, settings.chunk, settings.embedding
+
+
+@atexit.register
+def _close_all() -> None:
+    # Work goes on in daemon threads; let them stop between two batches rather than inside SQLite.
+    with _cores_lock:
+        mine = [key for key in _cores if key[0] == os.getpid()]
+        cores = [_cores.pop(key)[0] for key in mine]
+    for core in cores:
+        core.close()

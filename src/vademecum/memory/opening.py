@@ -1,0 +1,65 @@
+"""Where a root's index lives, and how to get it open."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from vademecum.backends import EmbeddedIndex
+from vademecum.backends.embedded import INDEX_FILE, VECTORS_FILE
+from vademecum.errors import IndexCorruptError, IndexUnavailableError, WriteError
+from vademecum.sqlite import damaged, quarantine
+from vademecum.store.root import private_folder
+from vademecum.types import IndexSpec
+
+
+def state_folder(root: Path, environ: Mapping[str, str]) -> Path:
+    """``<root>/.vademecum``; for a root that cannot be written, a folder of its own in the user's cache.
+
+    Raises IndexUnavailableError when neither can be had.
+    """
+    try:
+        folder = private_folder(root)
+        if os.access(folder, os.W_OK):
+            return folder
+    except WriteError:
+        pass
+    cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "vademecum" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise IndexUnavailableError(
+            f"{root} is read-only and {folder} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder "
+            "that can be written"
+        ) from error
+    return folder
+
+
+def open_index(folder: Path, spec: IndexSpec, anew: bool = False) -> tuple[EmbeddedIndex, tuple[str, ...]]:
+    """The index in ``folder`` and notices about what had to be set aside. Damaged files are kept under another name.
+
+    ``anew`` sets index.sqlite aside in any case; vectors stay.
+
+    Raises IndexUnavailableError, for instance for files of a newer version.
+    """
+    notices: tuple[str, ...] = ()
+    if anew and (folder / INDEX_FILE).exists():
+        target = quarantine(folder / INDEX_FILE, time.time())
+        notices += (f"{folder / INDEX_FILE}: kept as {target.name}, built anew",)
+    for _ in range(3):
+        try:
+            return EmbeddedIndex(folder, spec), notices
+        except IndexCorruptError:
+            notices += _set_aside(folder)
+    return EmbeddedIndex(folder, spec), notices
+
+
+def _set_aside(folder: Path) -> tuple[str, ...]:
+    broken = [folder / name for name in (INDEX_FILE, VECTORS_FILE) if damaged(folder / name)]
+    # Damage that a check does not find is still damage; the index is the one that costs nothing to build.
+    targets = [(path, quarantine(path, time.time())) for path in broken or [folder / INDEX_FILE]]
+    return tuple(f"{path} was damaged: kept as {target.name}, built anew" for path, target in targets)

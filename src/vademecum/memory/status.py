@@ -1,0 +1,49 @@
+"""What `status` tells: the disk recounted, beside what the index says of itself."""
+
+from __future__ import annotations
+
+from vademecum import __version__
+from vademecum.errors import EmbeddingError, IndexUnavailableError, StoreError
+from vademecum.memory.core import Core
+from vademecum.store.scan import scan
+from vademecum.types import Health, Status
+
+
+def take_status(core: Core) -> Status:
+    """Never raises for a broken index or folder: it says so."""
+    from vademecum import kernels
+
+    index: Health | None = None
+    pending = missing = 0
+    disabled = core.disabled
+    notices = core.notices
+    try:
+        found = scan(core.layout)
+        files, notices = len(found.files), notices + found.notices
+    except StoreError as error:
+        files, notices = 0, (*notices, str(error))
+    try:
+        if core.syncer is not None:
+            todo = core.syncer.plan()
+            pending = len(todo.added) + len(todo.changed) + len(todo.removed)
+            missing = core.syncer.missing_vectors()
+        index = core.open_index().health()
+    except (IndexUnavailableError, StoreError) as error:
+        disabled = disabled or str(error)
+    except EmbeddingError as error:
+        notices = (*notices, str(error))
+    return Status(
+        version=__version__,
+        root=str(core.root),
+        layout=core.layout.name,
+        state=index.location if index is not None else "",
+        today=core.today().isoformat(),
+        kernels=f"{kernels.NAME} ({kernels.instruction_set()})",
+        embedding=core.embedding(),
+        files_on_disk=files,
+        pending=pending,
+        missing_vectors=missing,
+        index=index,
+        disabled=disabled,
+        notices=tuple(dict.fromkeys(notices)),
+    )

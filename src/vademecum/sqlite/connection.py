@@ -1,0 +1,111 @@
+"""Connections and transactions. Every connection of the package is made here."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from vademecum.errors import IndexCorruptError, IndexUnavailableError
+
+#: How long a writer waits for another process's transaction; ours last milliseconds.
+BUSY_SECONDS = 30.0
+
+
+def connect(path: Path, *, page_size: int = 4096, autocheckpoint: int = 1000) -> sqlite3.Connection:
+    """Open or create a database in WAL mode, in autocommit: transactions are begun by name.
+
+    ``page_size`` (bytes) counts only for a new file. ``autocheckpoint`` counts pages. Raises sqlite3 errors as they
+    are; callers wrap them with `translated`.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA page_size = {page_size:d}")
+        _switch_to_wal(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {autocheckpoint:d}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    # The switch ignores the busy handler: two processes opening a new file at once would fail without a retry.
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+@contextmanager
+def exclusive(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """A write transaction: the write lock is taken at once, so reads inside it stay true until the commit."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """A read transaction: everything inside sees one state of each attached file."""
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+
+
+_DAMAGE = ("malformed", "not a database", "corrupt")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn sqlite3 errors into ours, naming the file."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        if any(word in text for word in _DAMAGE):
+            raise IndexCorruptError(f"{path}: {text}; `vademecum rebuild` makes it anew from Markdown") from error
+        raise IndexUnavailableError(f"{path}: {text}") from error
+
+
+def damaged(path: Path) -> bool:
+    """Whether an existing file is no sound database. Reads all of it."""
+    if not path.exists():
+        return False
+    try:
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+        try:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        return any(word in str(error) for word in _DAMAGE)
+    return bool(verdict != "ok")
+
+
+def quarantine(path: Path, now: float) -> Path:
+    """Move a damaged database aside (with its -wal and -shm) and return its new name. ``now`` is a Unix time."""
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now))
+    target = path.with_name(f"{path.name}.corrupt-{stamp}")
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + suffix).replace(target.with_name(target.name + suffix))
+    return target

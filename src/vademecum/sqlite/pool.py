@@ -1,0 +1,59 @@
+"""Idle connections for readers: as many as there are readers at once, reused, closed together."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from vademecum.errors import IndexUnavailableError
+from vademecum.sqlite.connection import snapshot
+
+
+class ReaderPool:
+    """Hands out connections inside a read transaction. Safe to share between threads."""
+
+    def __init__(self, open_connection: Callable[[], sqlite3.Connection]) -> None:
+        self._open = open_connection
+        self._idle: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def reader(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one state of the database until the context ends."""
+        connection = self._take()
+        try:
+            with snapshot(connection):
+                yield connection
+        except sqlite3.Error:
+            connection.close()
+            raise
+        except BaseException:
+            self._give_back(connection)
+            raise
+        self._give_back(connection)
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise IndexUnavailableError("the memory has been closed; open it again")
+            if self._idle:
+                return self._idle.pop()
+        return self._open()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close idle connections now and the others as they come back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

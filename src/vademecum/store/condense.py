@@ -1,0 +1,168 @@
+"""Making a Markdown text shorter: headings first, then the newest items of every section.
+
+All sizes are weights in the sense of ``text.estimate.weigh``: additive, so that sums are exact.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from vademecum.text.estimate import weigh
+from vademecum.text.markdown import Block, scan
+
+_MORE = "…"
+_last_word_sub = re.compile(r"\s\S{0,30}\Z").sub
+_find_fence = re.compile(r"^([ \t]*).*?(`{3,}|~{3,})", re.MULTILINE).search
+
+
+class Condensed(NamedTuple):
+    """The shorter text, and how many of how many items are not, or not whole, in it."""
+
+    text: str
+    lost: int
+    total: int
+
+
+@dataclass(slots=True)
+class _Item:
+    """A heading, or a block with all that is indented below it. ``text`` begins with the line ends before it."""
+
+    text: str
+    kept: bool = False
+
+
+@dataclass(slots=True)
+class _Section:
+    heading: _Item | None = None
+    items: list[_Item] = field(default_factory=list)
+
+    def price(self, item: _Item) -> int:
+        """What it takes to keep an item, which is worth little without its heading."""
+        return weigh(item.text) + (weigh(self.heading.text) if self.heading and not self.heading.kept else 0)
+
+    def fill(self, room: int) -> int:
+        """Keep the newest items that fit in ``room``; returns how much they take."""
+        taken = 0
+        for item in reversed(self.items):
+            price = self.price(item)
+            if not item.kept and taken + price <= room:
+                taken += price
+                item.kept = True
+                if self.heading:
+                    self.heading.kept = True
+        return taken
+
+    def parts(self) -> Iterator[_Item]:
+        """The heading, then the items."""
+        if self.heading:
+            yield self.heading
+        yield from self.items
+
+
+def water_fill(needs: Sequence[int], weights: Sequence[float], room: int) -> list[int]:
+    """Share ``room`` in proportion to ``weights``; what one does not need goes to the others."""
+    shares = [0] * len(needs)
+    waiting = set(range(len(needs)))
+    while waiting:
+        unit = max(room, 0) / sum(weights[i] for i in waiting)
+        content = {i for i in waiting if needs[i] <= unit * weights[i]}
+        for i in content or waiting:
+            shares[i] = needs[i] if content else int(unit * weights[i])
+        room -= sum(shares[i] for i in content)
+        waiting = waiting - content if content else set()
+    return shares
+
+
+def condense(text: str, room: int, source: str) -> Condensed:
+    """The best part of a text that weighs more than ``room``; "" if there is no room for a single word.
+
+    Headings are kept first, in at most half of the room. Then every section keeps its newest items, which are the
+    last, in equal shares; an item that is too long does not keep out the others. If much room is left, one item is
+    cut short. A last line says how much was cut and where all of it is.
+    """
+    sections = _sections(text)
+    parts = [part for section in sections for part in section.parts()]
+    marker = f"\n\n{_MORE} {len(parts)} of {len(parts)} items cut ({source})"
+    if weigh(marker) * 4 > room:
+        marker = f"\n\n{_MORE}"
+    left = _choose(sections, room - weigh(marker), room)
+    lost = sum(not part.kept for part in parts)
+    if left * 4 > room or not any(item.kept for section in sections for item in section.items):
+        _shorten_one(sections, left)
+    body = "".join(part.text for part in parts if part.kept).lstrip("\n")
+    if body and lost:
+        body += marker.replace(str(len(parts)), str(lost), 1)
+    return Condensed(body, lost, len(parts))
+
+
+def _sections(text: str) -> list[_Section]:
+    blocks = [block for block in scan(text) if block.kind not in ("rule", "front_matter")]
+    sections = [_Section()]
+    for number, (block, end) in enumerate(groups := _with_children(text, blocks)):
+        tight = number > 0 and text[groups[number - 1][1] : block.start].count("\n") == 1
+        item = _Item(("\n" if tight else "\n\n") + text[block.start : end])
+        if block.kind == "heading":
+            sections.append(_Section(item))
+        else:
+            sections[-1].items.append(item)
+    return sections
+
+
+def _with_children(text: str, blocks: Sequence[Block]) -> list[tuple[Block, int]]:
+    """The blocks with the offset where each ends; what is indented below a list item belongs to it."""
+    groups: list[tuple[Block, int]] = []
+    depth = -1
+    for block in blocks:
+        indent = len(text[block.start : block.end]) - len(text[block.start : block.end].lstrip(" \t"))
+        if depth >= 0 and indent > depth:
+            groups[-1] = (groups[-1][0], block.end)
+        else:
+            groups.append((block, block.end))
+            depth = indent if block.kind == "item" else -1
+    return groups
+
+
+def _choose(sections: list[_Section], left: int, room: int) -> int:
+    """Mark what is kept within ``left``; returns what remains of it."""
+    for section in sections:
+        if section.heading and (price := weigh(section.heading.text)) <= left - room // 2:
+            section.heading.kept = True
+            left -= price
+    needs = [sum(weigh(item.text) for item in section.items) for section in sections]
+    for section, share in zip(sections, water_fill(needs, [1.0] * len(needs), left), strict=True):
+        left -= section.fill(share)
+    for section in sections:
+        left -= section.fill(left)
+    return left
+
+
+def _shorten_one(sections: list[_Section], room: int) -> None:
+    """Keep the beginning of the first section's newest item that was too long, if need be without its heading."""
+    for section in sections:
+        for item in reversed(section.items):
+            if item.kept:
+                continue
+            short = _beginning(item.text, room - section.price(item) + weigh(item.text))
+            if short and section.heading:
+                section.heading.kept = True
+            item.text = short or _beginning(item.text, room)
+            item.kept = bool(item.text)
+            return
+
+
+def _beginning(text: str, room: int) -> str:
+    """As many words of ``text`` as fit, and a sign that there is more; "" if none does."""
+    fence = _find_fence(text)
+    end = f" {_MORE}" if fence is None else f" {_MORE}\n{fence[1]}{fence[2]}"
+    fits = bisect_right(range(len(text)), room - weigh(end), key=lambda size: weigh(text[:size])) - 1
+    if fits < 1:
+        return ""
+    short = _last_word_sub("", text[:fits]).rstrip()
+    if not any(map(str.isalnum, short)):
+        return ""
+    open_fence = fence is not None and scan(f"{short}\n\n{_MORE}")[-1].kind == "fence"
+    return short + (end if open_fence else f" {_MORE}")

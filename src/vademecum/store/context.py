@@ -1,0 +1,101 @@
+"""What an agent is told at the start of a session: the evergreen page, today and yesterday, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from vademecum.errors import MissingFileError, PathError, UnreadableFileError, UsageError
+from vademecum.store.condense import condense, water_fill
+from vademecum.store.files import read_text
+from vademecum.store.layout import Layout
+from vademecum.store.paths import resolve
+from vademecum.text.estimate import WEIGHT_PER_TOKEN, estimate_tokens, weigh
+from vademecum.types import Context, Viewer
+
+#: Of every ten tokens, how many the evergreen pages may take when there is not enough room for all.
+_EVERGREEN_TENTHS = 7
+_GAP = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A page for the context; dated ones share what evergreen ones must leave to them."""
+
+    path: str
+    text: str
+    evergreen: bool
+
+
+def gather(layout: Layout, viewer: Viewer, today: date, max_tokens: int) -> Context:
+    """The context of a viewer: MEMORY.md, today's and yesterday's page, the shared one of each before its own.
+
+    Pages that do not exist are absent; ``Context.cut`` also names those that cannot be read.
+    Raises UsageError when ``max_tokens`` is below 1 or an id of the viewer is not valid.
+    """
+    paths = [(layout.long_term(scope), True) for scope in viewer.scopes]
+    for day in (today, today - timedelta(days=1)):
+        paths += [(layout.daily(day, scope), False) for scope in viewer.scopes]
+    notes, failures = [], []
+    for path, evergreen in paths:
+        try:
+            notes.append(Note(path, read_text(resolve(layout.root, path).file).text, evergreen))
+        except MissingFileError:
+            continue
+        except (UnreadableFileError, PathError) as error:
+            failures.append(str(error))
+    context = assemble(notes, max_tokens)
+    return Context(context.text, context.tokens, context.files, (*context.cut, *failures))
+
+
+def assemble(notes: Sequence[Note], max_tokens: int) -> Context:
+    """The notes in order as Markdown of at most ``max_tokens`` estimated tokens; blank ones are left out.
+
+    Evergreen notes may take seven tenths of the room and dated ones three; what one side does not need goes to the
+    other, and likewise among the notes of a side. A note that does not fit is condensed, and ``cut`` says so. An
+    evergreen note is left out only if its path and one word of it do not fit. Raises UsageError for a budget
+    below 1.
+    """
+    if type(max_tokens) is not int or max_tokens < 1:
+        raise UsageError(f"max_tokens = {max_tokens!r}: expected a whole number of 1 or more")
+    notes = [note for note in notes if note.text.strip()]
+    wholes = [f"### {note.path}\n\n{_body(note)}{_GAP}" for note in notes]
+    # The last gap is dropped in the end.
+    left = max_tokens * WEIGHT_PER_TOKEN + weigh(_GAP)
+    shares = water_fill([weigh(whole) for whole in wholes], _weights(notes), left)
+    parts, files, cut = [], [], []
+    for number, (note, whole) in enumerate(zip(notes, wholes, strict=True)):
+        room = left - sum(shares[number + 1 :])
+        part, loss = (whole, "") if weigh(whole) <= room else _condensed(note, room)
+        if not part and note.evergreen:
+            part, loss = _condensed(note, left)
+        if part:
+            parts.append(part)
+            files.append(note.path)
+            left -= weigh(part)
+        if loss:
+            cut.append(f"{note.path}: {loss}")
+    text = "".join(parts).removesuffix(_GAP)
+    return Context(text, estimate_tokens(text), tuple(files), tuple(cut))
+
+
+def _weights(notes: Sequence[Note]) -> list[float]:
+    evergreen = sum(note.evergreen for note in notes)
+    return [
+        _EVERGREEN_TENTHS / evergreen if note.evergreen else (10 - _EVERGREEN_TENTHS) / (len(notes) - evergreen)
+        for note in notes
+    ]
+
+
+def _body(note: Note) -> str:
+    return note.text.replace("\r\n", "\n").strip("\n")
+
+
+def _condensed(note: Note, room: int) -> tuple[str, str]:
+    """The note within ``room``, and what it lost; "" and all of it if there is no room for anything."""
+    head = f"### {note.path}\n\n"
+    body, lost, total = condense(_body(note), room - weigh(head + _GAP), f"memory_get {note.path}")
+    if not body:
+        return "", "left out whole"
+    return f"{head}{body}{_GAP}", f"{lost} of {total} items cut" if lost else ""

@@ -1,0 +1,158 @@
+"""Where things are in a memory folder, and what a path says about its content. Pure but for ``detect``."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from vademecum.errors import UsageError
+from vademecum.settings import LayoutName
+from vademecum.types import SHARED, Kind, Scope, Viewer
+
+LONG_TERM = "MEMORY.md"
+#: Aliases that name a file by its role.
+ALIASES = ("long_term", "daily")
+
+_ID = re.compile(r"[A-Za-z0-9_@+-][A-Za-z0-9._@+-]{0,127}")
+_DATED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])")
+_SCOPE_FOLDERS = {"users": "user", "agents": "agent"}
+#: Diaries of the dream and evolution jobs: kept, never indexed, since what they found stands in MEMORY.md.
+_DIARIES = frozenset({"dreams", "evolution"})
+_FOREIGN = frozenset({"node_modules", "venv"})
+
+Shape: TypeAlias = Literal["workspace", "flat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a path says: whose document it is, of which kind, and the ISO day from which it fades, if any."""
+
+    scope: Scope
+    kind: Kind
+    date: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A root and how it is arranged. ``root`` is a real path; all paths given out are relative to it, with "/".
+
+    ``workspace`` keeps dailies and private folders under ``memory/``; ``flat`` keeps them at the root.
+    """
+
+    root: Path
+    name: Shape
+
+    @property
+    def base(self) -> str:
+        """Prefix of dailies, diaries and private folders: "memory/" or ""."""
+        return "memory/" if self.name == "workspace" else ""
+
+    def long_term(self, scope: Scope = SHARED) -> str:
+        """Path of the scope's MEMORY.md."""
+        return LONG_TERM if scope == SHARED else f"{self._private(scope)}{LONG_TERM}"
+
+    def daily(self, day: date, scope: Scope = SHARED) -> str:
+        """Path of the scope's log of ``day``."""
+        return f"{self.base if scope == SHARED else self._private(scope)}{day.isoformat()}.md"
+
+    def alias(self, target: str, viewer: Viewer, today: date) -> str:
+        """``long_term`` and ``daily`` become the viewer's own file; any other target is returned as it is.
+
+        Raises UsageError when an id of the viewer is not valid.
+        """
+        if target == "long_term":
+            return self.long_term(home(viewer))
+        if target == "daily":
+            return self.daily(today, home(viewer))
+        return target
+
+    def classify(self, path: str) -> Place:
+        """Scope, kind and date of a path relative to the root. Every path has a place; this never raises.
+
+        An owner is read only at the explicit prefix. Files of an owner whose id is not valid stay private to that
+        id, so that nobody sees them by accident.
+        """
+        parts = path.split("/")
+        scope, rest = self._owner(parts)
+        if rest[0] == "knowledge" and len(rest) > 1:
+            return Place(scope, "knowledge", None)
+        day = leading_date(rest[-1])
+        return Place(scope, "memory" if day is None else "daily", day)
+
+    def indexes(self, folder: str) -> bool:
+        """Whether the pages of a folder (relative, "" for the root) are part of the memory, judged by its path."""
+        parts = folder.split("/")
+        if any(part in _FOREIGN or is_hidden(part) for part in parts):
+            return False
+        if not folder.startswith(self.base):
+            return True
+        inner = folder.removeprefix(self.base).split("/")
+        if inner[0] in _SCOPE_FOLDERS and len(inner) > 2:
+            inner = inner[2:]
+        return inner[0] not in _DIARIES
+
+    def _owner(self, parts: list[str]) -> tuple[Scope, list[str]]:
+        # "memory/users" is private in both layouts, and in any case: neither a wrong setting nor a file system
+        # that does not tell "Users" from "users" may publish it.
+        folded = [part.lower() for part in parts[:2]]
+        depth = 1 if folded[0] == "memory" else 0
+        if len(parts) > depth + 2 and folded[depth] in _SCOPE_FOLDERS and (depth or self.name == "flat"):
+            return f"{_SCOPE_FOLDERS[folded[depth]]}:{parts[depth + 1]}", parts[depth + 2 :]
+        return SHARED, parts
+
+    def _private(self, scope: Scope) -> str:
+        kind, _, owner = scope.partition(":")
+        folder = next((name for name, known in _SCOPE_FOLDERS.items() if known == kind), None)
+        if folder is None:
+            raise UsageError(f'scope {scope!r}: expected "shared", "user:<id>" or "agent:<id>"')
+        return f"{self.base}{folder}/{valid_id(owner)}/"
+
+
+def detect(root: Path, setting: LayoutName = "auto") -> Layout:
+    """The layout of a folder. ``auto``: a ``memory`` folder means workspace, dated files at the root mean flat.
+
+    A folder that has neither, or cannot be looked into, is a workspace.
+    """
+    real = Path(os.path.realpath(root))
+    if setting != "auto":
+        return Layout(real, setting)
+    try:
+        if (real / "memory").is_dir():
+            return Layout(real, "workspace")
+        names = [entry.name for entry in real.iterdir()]
+    except OSError:
+        names = []
+    flat = any(leading_date(name) and name.lower().endswith(".md") for name in names)
+    return Layout(real, "flat" if flat else "workspace")
+
+
+def home(viewer: Viewer) -> Scope:
+    """The scope that a viewer writes to: its user's, else its agent's, else the shared one."""
+    return viewer.scopes[1] if len(viewer.scopes) > 1 else SHARED
+
+
+def valid_id(owner: object) -> str:
+    """The id itself, or UsageError. Ids become folder names, so only harmless ASCII is allowed."""
+    if not isinstance(owner, str) or not _ID.fullmatch(owner):
+        raise UsageError(f"id {owner!r}: expected 1 to 128 of the characters A-Z a-z 0-9 . _ @ + - and no dot in front")
+    return owner
+
+
+def leading_date(name: str) -> str | None:
+    """The ISO day that a file name starts with; None when there is none or the calendar does not have it."""
+    match = _DATED.match(name)
+    if match is None:
+        return None
+    try:
+        return date.fromisoformat(match[1]).isoformat()
+    except ValueError:
+        return None
+
+
+def is_hidden(name: str) -> bool:
+    """Dot files and dot folders. ``..notes.md`` is an ordinary name that happens to start with two dots."""
+    return name[:1] == "." and name[:2] != ".."

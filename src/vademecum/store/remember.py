@@ -1,0 +1,61 @@
+"""Adding one memory to a page, in a form that stays good Markdown."""
+
+from __future__ import annotations
+
+from itertools import dropwhile
+
+from vademecum.errors import PathError, UsageError
+from vademecum.store.files import Document, extended, rewrite
+from vademecum.store.layout import LONG_TERM, Layout, leading_date
+from vademecum.store.paths import resolve
+from vademecum.text.markdown import scan, split_lines
+from vademecum.types import Written
+
+
+def remember(layout: Layout, text: str, path: str) -> Written:
+    """Append ``text`` to the page at ``path`` (``Layout.alias`` resolves "long_term" and "daily") and say where.
+
+    One line of plain text becomes a list item; anything that has a structure of its own is kept word for word,
+    with a blank line before it where Markdown needs one. A new MEMORY.md or daily page gets its title first.
+
+    Raises UsageError for a text that is blank or holds NUL, PathError for a page that would never be indexed, and
+    the errors of ``files.append``.
+    """
+    entry = _entry(text)
+    location = resolve(layout.root, path)
+    folder, _, name = location.path.rpartition("/")
+    if not layout.indexes(folder):
+        raise PathError(f"{path!r}: pages in {folder!r} are not indexed, so it would never be found again")
+    written = rewrite(layout.root, location, lambda old: extended(old, _lead(old, name, entry) + entry))
+    end = len(split_lines(written.text))
+    return Written(location.path, end - entry.count("\n"), end)
+
+
+def _entry(text: object) -> str:
+    """``text`` as it will stand in the page, with "\\n" line ends and none at the end."""
+    if not isinstance(text, str) or "\0" in text:
+        raise UsageError(f"text {text!r:.60}: expected a text without NUL")
+    lines = [line.rstrip("\r\n") for line in split_lines(text.lstrip("\ufeff"))]
+    whole = "\n".join(dropwhile(lambda line: not line.strip(), lines)).rstrip()
+    line = whole.strip()
+    blocks = scan(line)
+    if not blocks:
+        raise UsageError(f"text {text!r:.60}: there is nothing to remember")
+    plain = "\n" not in line and not line.startswith(">") and blocks[0].kind == "paragraph"
+    return f"- {line}" if plain else whole
+
+
+def _lead(old: Document | None, name: str, entry: str) -> str:
+    """What stands between the old text and the entry: a title, a blank line or nothing."""
+    blocks = scan(old.text) if old else []
+    if not old or not blocks:
+        return "" if entry.startswith("# ") else _title(name)
+    in_list = blocks[-1].kind == scan(entry)[0].kind == "item"
+    return "" if in_list or split_lines(old.text)[-1].isspace() else "\n"
+
+
+def _title(name: str) -> str:
+    stem = name[: -len(".md")]
+    if name == LONG_TERM:
+        return "# Memory\n\n"
+    return f"# {stem}\n\n" if stem == leading_date(stem) else ""

@@ -1,0 +1,209 @@
+"""What Markdown a root holds at this moment, and one page of it, read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from stat import S_ISREG
+
+from vademecum.errors import PathError, StoreError
+from vademecum.store.files import decode, read_raw, stamp
+from vademecum.store.layout import Layout, is_hidden
+from vademecum.store.paths import resolve
+from vademecum.text.markdown import front_matter
+from vademecum.types import Source
+
+#: Seconds after which an equal stamp proves an equal file: no file system has coarser clocks than this.
+_SETTLE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """A page as found: its path relative to the root, "/" between folders, spelled as on disk, and its stamp."""
+
+    path: str
+    stamp: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All pages of a root by path, and what kept others out.
+
+    ``notices`` name what was skipped and why. ``unreadable`` are paths of folders (or files) that could not be
+    looked at: what was known below them is not gone.
+    """
+
+    files: tuple[FileStat, ...]
+    notices: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def hides(self, path: str) -> bool:
+        """Whether ``path`` may exist although it is not among the files."""
+        return any(path == gap or path.startswith(f"{gap}/") for gap in self.unreadable)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as read: what the index must know of it, and its text without byte order mark."""
+
+    source: Source
+    text: str
+
+
+def scan(layout: Layout) -> Scan:
+    """Every Markdown file of the root that is part of the memory; reads no file.
+
+    Raises StoreError when the root is missing, is no folder, cannot be listed or is exchanged meanwhile: an empty
+    scan means an empty memory and nothing else.
+    """
+    before = _identity(layout.root)
+    walk = _Walk(layout)
+    walk.run()
+    if _identity(layout.root) != before:
+        raise StoreError(f"{layout.root}: the memory folder was exchanged while it was read; try again")
+    return Scan(
+        tuple(sorted(walk.files, key=lambda file: file.path)),
+        tuple(sorted(walk.notices)),
+        tuple(sorted(walk.unreadable)),
+    )
+
+
+def load(layout: Layout, file: FileStat, now: float) -> Page:
+    """Read a page of a scan; ``now`` is the time in seconds since the epoch.
+
+    The stamp is that of the bytes read, even if the file has changed since the scan. Raises MissingFileError or
+    UnreadableFileError.
+    """
+    raw = read_raw(layout.root / file.path)
+    text = decode(raw.data, layout.root / file.path).text
+    place = layout.classify(file.path)
+    head = front_matter(text)
+    source = Source(
+        path=file.path,
+        scope=place.scope,
+        kind=place.kind,
+        date=None if head.evergreen else place.date,
+        stat=stamp(raw.stat),
+        fingerprint=sha256(raw.data).hexdigest(),
+        settled=now - raw.stat.st_ctime > _SETTLE_S,
+        tags=head.tags,
+    )
+    return Page(source, text)
+
+
+def absent(layout: Layout, path: str) -> bool:
+    """Whether a path that a scan did not show is certainly no page of the memory now.
+
+    To be asked just before its rows are deleted: a page may have been written while the scan ran, and what cannot
+    be looked at is not gone.
+    """
+    file = layout.root / path
+    try:
+        if not S_ISREG(file.lstat().st_mode) or not layout.indexes(path.rpartition("/")[0]):
+            return True
+        return resolve(layout.root, path).path != path
+    except (FileNotFoundError, NotADirectoryError, PathError):
+        return True
+    except OSError:
+        return False
+
+
+def _identity(root: Path) -> tuple[int, int]:
+    try:
+        state = root.stat()
+    except OSError as error:
+        raise StoreError(f"{root}: the memory folder cannot be read: {error.strerror}") from error
+    return state.st_dev, state.st_ino
+
+
+class _Walk:
+    """One walk through the folders below a root; no recursion, so depth does not matter."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.root = f"{layout.root}{os.sep}"
+        self.files: list[FileStat] = []
+        self.notices: list[str] = []
+        self.unreadable: list[str] = []
+        self._folders = [""]
+
+    def run(self) -> None:
+        while self._folders:
+            folder = self._folders.pop()
+            try:
+                with os.scandir(self.root + folder) as entries:
+                    self._look_at(entries, f"{folder}/" if folder else "")
+            except FileNotFoundError as error:
+                if not folder:
+                    raise StoreError(f"{self.root}: the memory folder is gone") from error
+            except OSError as error:
+                if not folder:
+                    raise StoreError(f"{self.root}: the memory folder cannot be read: {error.strerror}") from error
+                self._give_up(folder, error)
+
+    def _look_at(self, entries: Iterator[os.DirEntry[str]], prefix: str) -> None:
+        for entry in entries:
+            name = entry.name
+            if is_hidden(name):
+                continue
+            path = prefix + name
+            page = name[-3:].lower() == ".md"
+            if not (name.isascii() or _is_unicode(name)):
+                self._skip(_printable(path), "its name is not valid UTF-8; rename it")
+            elif entry.is_symlink():
+                self._skip_link(entry, path, page)
+            elif entry.is_dir(follow_symlinks=False):
+                self._enter(path, page)
+            elif page:
+                self._add(entry, path)
+
+    def _add(self, entry: os.DirEntry[str], path: str) -> None:
+        try:
+            state = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._give_up(path, error)
+            return
+        if S_ISREG(state.st_mode):
+            self.files.append(FileStat(path, stamp(state), state.st_size))
+        else:
+            self._skip(path, "it is not a regular file")
+
+    def _enter(self, path: str, page: bool) -> None:
+        if page:
+            self._skip(path, "it is a folder with the name of a page; the pages inside are used")
+        if self.layout.indexes(path):
+            self._folders.append(path)
+
+    def _skip_link(self, entry: os.DirEntry[str], path: str, page: bool) -> None:
+        try:
+            relevant = page or entry.is_dir()
+            target = str(Path(entry.path).readlink())
+        except OSError:
+            relevant, target = True, "?"
+        if relevant:
+            self._skip(path, f"it is a link to {_printable(target)}; move the target into the memory instead")
+
+    def _skip(self, path: str, why: str) -> None:
+        self.notices.append(f"{path}: skipped, {why}")
+
+    def _give_up(self, path: str, error: OSError) -> None:
+        self.unreadable.append(path)
+        self.notices.append(f"{path}: cannot be read: {error.strerror}; what is known of it is kept")
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _printable(path: str) -> str:
+    return path.encode(errors="backslashreplace").decode()

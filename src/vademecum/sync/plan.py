@@ -1,0 +1,53 @@
+"""What must be done so that the index equals the folder. Pure: no file is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vademecum.store.scan import FileStat, Scan
+from vademecum.types import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The difference between disk and index.
+
+    ``verify`` are files whose stamp is unchanged but was taken so soon after a write that it proves nothing: they
+    are read and compared by content. ``removed`` are paths in the index that the scan did not see.
+    """
+
+    added: tuple[FileStat, ...]
+    changed: tuple[FileStat, ...]
+    verify: tuple[FileStat, ...]
+    removed: tuple[str, ...]
+    kept: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether the index already equals the folder, as far as stamps can tell."""
+        return not (self.added or self.changed or self.removed)
+
+    @property
+    def to_read(self) -> tuple[FileStat, ...]:
+        """Files whose content is needed."""
+        return self.added + self.changed + self.verify
+
+
+def plan(found: Scan, known: Mapping[str, Source]) -> Plan:
+    """Compare stamps. What the scan could not look at is kept: unreadable is not deleted."""
+    added, changed, verify = [], [], []
+    kept = 0
+    for file in found.files:
+        source = known.get(file.path)
+        if source is None:
+            added.append(file)
+        elif source.stat != file.stamp:
+            changed.append(file)
+        elif not source.settled:
+            verify.append(file)
+        else:
+            kept += 1
+    gone = known.keys() - {file.path for file in found.files}
+    removed = sorted(path for path in gone if not found.hides(path))
+    return Plan(tuple(added), tuple(changed), tuple(verify), tuple(removed), kept + len(gone) - len(removed))

@@ -1,0 +1,137 @@
+"""One root's synchronisation: files first, so that text is searchable at once, then vectors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from vademecum.chunk import chunk_markdown
+from vademecum.errors import EmbeddingError, MissingFileError, StoreError
+from vademecum.ports import IndexBackend, Progress
+from vademecum.settings import ChunkSettings
+from vademecum.store.layout import Layout
+from vademecum.store.scan import FileStat, absent, load, scan
+from vademecum.sync.flight import SingleFlight
+from vademecum.sync.plan import Plan, plan
+from vademecum.sync.vectors import Filled, VectorFiller
+from vademecum.types import Source, SyncReport
+
+@dataclass
+class _Tally:
+    chunks: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    touched: list[Source] = field(default_factory=list)
+
+
+class Syncer:
+    """Keeps one index equal to one folder. Safe to share between threads; ``clock`` gives Unix seconds."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        index: IndexBackend,
+        chunk_settings: ChunkSettings,
+        filler: VectorFiller | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._layout = layout
+        self._index = index
+        self._chunk_settings = chunk_settings
+        self._filler = filler
+        self._clock = clock
+        self._stop = threading.Event()
+        self._progress: Progress | None = None
+        self._applying = threading.Lock()
+        self.files: SingleFlight[SyncReport] = SingleFlight("vademecum-files", self._sync_files)
+        self.vectors: SingleFlight[Filled] = SingleFlight("vademecum-vectors", self._fill_vectors)
+
+    def plan(self) -> Plan:
+        """What is to be done now."""
+        return plan(scan(self._layout), self._index.fingerprints())
+
+    def run(self, progress: Progress | None = None) -> SyncReport:
+        """Sync files, then vectors, and wait for both. Failures are counted and named, never fatal."""
+        self._progress = progress
+        try:
+            report = self.files.wait(self.files.request()) or SyncReport()
+            if self._filler is None:
+                return report
+            return self._with_vectors(report)
+        finally:
+            self._progress = None
+
+    def _with_vectors(self, report: SyncReport) -> SyncReport:
+        try:
+            filled = self.vectors.wait(self.vectors.request()) or Filled(0, ())
+        except EmbeddingError as error:
+            return replace(report, failed=(*report.failed, ("embedding", str(error))), pending=self.missing_vectors())
+        return replace(
+            report,
+            embedded=filled.embedded,
+            failed=(*report.failed, *filled.failed),
+            pending=self.missing_vectors(),
+        )
+
+    def missing_vectors(self) -> int:
+        """How many texts still wait for a vector; 0 without an embedder."""
+        return 0 if self._filler is None else self._index.count_missing(self._filler.lane())
+
+    def index_file(self, path: str) -> None:
+        """Bring one file's text up to date at once, for what this process has just written."""
+        with self._applying:
+            self._apply_file(FileStat(path, "", 0), self._index.fingerprints(), _Tally())
+
+    def _sync_files(self) -> SyncReport:
+        known = self._index.fingerprints()
+        found = scan(self._layout)
+        todo = plan(found, known)
+        tally = _Tally()
+        with self._applying:
+            for done, file in enumerate(todo.to_read, 1):
+                if self._stop.is_set():
+                    break
+                self._apply_file(file, known, tally)
+                if self._progress is not None:
+                    self._progress("files", done, len(todo.to_read))
+            if tally.touched:
+                self._index.touch(tally.touched)
+            gone = [path for path in todo.removed if absent(self._layout, path)]
+            removed = self._index.delete(gone) if gone else 0
+        return SyncReport(
+            added=len(todo.added),
+            changed=len(todo.changed),
+            removed=removed,
+            kept=todo.kept + len(todo.verify),
+            chunks=tally.chunks,
+            failed=tuple(tally.failed),
+            notices=found.notices,
+        )
+
+    def _apply_file(self, file: FileStat, known: Mapping[str, Source], tally: _Tally) -> None:
+        try:
+            page = load(self._layout, file, self._clock())
+        except MissingFileError:
+            return  # gone since the scan: the next one sees it
+        except StoreError as error:
+            tally.failed.append((file.path, str(error)))
+            return
+        source, before = page.source, known.get(file.path)
+        if before is not None and before == replace(source, stat=before.stat, settled=before.settled):
+            if before != source:
+                tally.touched.append(source)
+            return
+        chunks = chunk_markdown(page.text, self._chunk_settings)
+        self._index.replace_source(source, chunks)
+        tally.chunks += len(chunks)
+
+    def _fill_vectors(self) -> Filled:
+        if self._filler is None:
+            return Filled(0, ())
+        return self._filler.run(self._stop, self._progress)
+
+    def close(self) -> None:
+        """Stop after the file or batch at hand and wait for it."""
+        self._stop.set()
+        self.files.close()
+        self.vectors.close()

@@ -1,0 +1,205 @@
+"""The index port in plain Python: dicts, loops and textbook formulas. It is what the real backends must equal."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vademecum.types import (
+    Calibration,
+    Chunk,
+    ChunkRow,
+    Condition,
+    Fingerprint,
+    Frequencies,
+    Health,
+    Lane,
+    MissingText,
+    Scored,
+    Source,
+    Where,
+)
+
+COMPARE = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "in": lambda a, b: a in b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "prefix": lambda a, b: a.startswith(b),
+    "glob": fnmatch.fnmatchcase,
+    "has": lambda a, b: b in a,
+}
+
+
+@dataclass
+class Row:
+    id: int
+    source: Source
+    chunk: Chunk
+
+    @property
+    def tokens(self) -> list[str]:
+        return self.chunk.heading_words.split() + self.chunk.words.split()
+
+    def field(self, name: str) -> Any:
+        if name == "date":
+            return self.chunk.date or self.source.date
+        if name == "heading":
+            return self.chunk.heading
+        return self.source.tags if name == "tag" else getattr(self.source, name)
+
+    def meets(self, where: Where) -> bool:
+        return all(self._meets(condition) for condition in where)
+
+    def _meets(self, condition: Condition) -> bool:
+        value = self.field(condition.field)
+        return value is not None and COMPARE[condition.op](value, condition.value)
+
+
+@dataclass
+class MemoryIndex:
+    """Implements IndexBackend and IndexReader at once: there is nothing to isolate."""
+
+    sources: dict[str, Source] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    lane_list: list[Lane] = field(default_factory=list)
+    vectors: dict[int, dict[bytes, np.ndarray]] = field(default_factory=dict)
+    count: int = 0
+    last_id: int = 0
+    distrusted: set[str] = field(default_factory=set)
+
+    @contextmanager
+    def reader(self) -> Iterator[MemoryIndex]:
+        yield self
+
+    def fingerprints(self) -> Mapping[str, Source]:
+        return dict(self.sources)
+
+    def replace_source(self, source: Source, chunks: Sequence[Chunk]) -> None:
+        old = {(r.chunk.heading, r.chunk.hash, r.chunk.occurrence): r.id for r in self._of(source.path)}
+        if source.path in self.distrusted:
+            old = {}
+            self.distrusted.discard(source.path)
+        self.rows = [r for r in self.rows if r.source.path != source.path]
+        for chunk in chunks:
+            known = old.get((chunk.heading, chunk.hash, chunk.occurrence))
+            if known is None:
+                self.last_id += 1
+            self.rows.append(Row(known or self.last_id, source, chunk))
+        self.rows.sort(key=lambda r: r.id)
+        self.sources[source.path] = source
+        self.count += 1
+
+    def _of(self, path: str) -> list[Row]:
+        return [r for r in self.rows if r.source.path == path]
+
+    def touch(self, sources: Sequence[Source]) -> None:
+        for source in sources:
+            self.sources[source.path] = source
+
+    def delete(self, paths: Collection[str]) -> int:
+        found = [path for path in paths if self.sources.pop(path, None)]
+        self.rows = [r for r in self.rows if r.source.path not in found]
+        self.count += bool(found)
+        return len(found)
+
+    def lanes(self) -> Sequence[Lane]:
+        return self.lane_list
+
+    def lane(self, fingerprint: Fingerprint, prior: Calibration) -> Lane:
+        for lane in self.lane_list:
+            if lane.fingerprint == fingerprint.key:
+                return lane
+        lane = Lane(len(self.lane_list) + 1, fingerprint.key, fingerprint.dims, prior)
+        self.lane_list.append(lane)
+        self.vectors[lane.id] = {}
+        return lane
+
+    def vector_state(self, lane: Lane) -> str:
+        return "ok"
+
+    def missing_vectors(self, lane: Lane, limit: int) -> Sequence[MissingText]:
+        missing = {r.chunk.hash: r.chunk for r in reversed(self.rows) if r.chunk.hash not in self.vectors[lane.id]}
+        firsts = [r.chunk for r in self.rows if missing.get(r.chunk.hash) is r.chunk]
+        return [MissingText(c.hash, c.heading, c.text) for c in firsts[:limit]]
+
+    def count_missing(self, lane: Lane) -> int:
+        return len({r.chunk.hash for r in self.rows} - self.vectors[lane.id].keys())
+
+    def put_vectors(self, lane: Lane, hashes: Sequence[bytes], vectors: np.ndarray) -> None:
+        self.vectors[lane.id].update(zip(hashes, vectors, strict=True))
+
+    def distrust(self) -> None:
+        self.distrusted = set(self.sources)
+        self.sources = {path: _distrusted(source) for path, source in self.sources.items()}
+
+    def generation(self) -> int:
+        return self.count
+
+    def health(self) -> Health:
+        counts = {
+            lane.fingerprint: sum(r.chunk.hash in self.vectors[lane.id] for r in self.rows) for lane in self.lane_list
+        }
+        return Health("memory", len(self.sources), len(self.rows), counts, self.count, "scan")
+
+    def close(self) -> None:
+        pass
+
+    def search_keyword(self, terms: Sequence[str], k: int, where: Where) -> Sequence[Scored]:
+        """BM25 with k1 = 1.2 and b = 0.75 as in sqlite.org/fts5.html; statistics over all rows, not the filtered."""
+        if not terms or k <= 0:
+            return []
+        average = sum(len(r.tokens) for r in self.rows) / max(1, len(self.rows))
+        hits = []
+        for row in self.rows:
+            if not row.meets(where) or not set(terms) & set(row.tokens):
+                continue
+            score = 0.0
+            for term in dict.fromkeys(terms):
+                frequency = row.tokens.count(term)
+                holders = sum(term in r.tokens for r in self.rows)
+                idf = max(math.log((len(self.rows) - holders + 0.5) / (holders + 0.5)), 1e-6)
+                norm = 1.2 * (0.25 + 0.75 * len(row.tokens) / average)
+                score += idf * frequency * 2.2 / (frequency + norm)
+            hits.append(Scored(row.id, score))
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
+
+    def search_vector(self, lane: Lane, query: np.ndarray, k: int, where: Where) -> Sequence[Scored]:
+        scores = self.score_vectors(lane, [r.id for r in self.rows if r.meets(where)], query)
+        return sorted((Scored(i, s) for i, s in scores.items()), key=lambda hit: (-hit.score, hit.id))[: max(k, 0)]
+
+    def score_vectors(self, lane: Lane, ids: Sequence[int], query: np.ndarray) -> Mapping[int, float]:
+        stored = self.vectors[lane.id]
+        return {
+            r.id: float(np.dot(stored[r.chunk.hash].astype(np.float64), query.astype(np.float64)))
+            for r in self.rows
+            if r.id in set(ids) and r.chunk.hash in stored
+        }
+
+    def document_frequencies(self, terms: Sequence[str]) -> Frequencies:
+        return Frequencies(len(self.rows), {term: sum(term in r.tokens for r in self.rows) for term in terms})
+
+    def get(self, ids: Sequence[int]) -> Sequence[ChunkRow]:
+        by_id = {r.id: r for r in self.rows}
+        return [_row(by_id[i]) for i in ids if i in by_id]
+
+
+def _row(row: Row) -> ChunkRow:
+    c, s = row.chunk, row.source
+    return ChunkRow(
+        row.id, s.path, s.scope, s.kind, row.field("date"), c.heading, c.start_line, c.end_line, c.text, c.words,
+        c.heading_words,
+    )  # fmt: skip
+
+
+def _distrusted(source: Source) -> Source:
+    return Source(source.path, source.scope, source.kind, source.date, "", "", source.settled, source.tags)
