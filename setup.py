@@ -28,28 +28,26 @@ def native(name: str, *c_sources: str, headers: tuple[str, ...] = (), contract: 
         extra_compile_args=["/O2"] if sys.platform == "win32" else [*FLAGS, f"-ffp-contract={contract}"],
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if ABI3 else [],
         py_limited_api=ABI3,
-        optional=True,
     )
 
 
-extensions = [
-    native("cosine", "ext/simd.c", headers=("ext/simd.h", "ext/simd_dot.h"), contract="fast"),
-    native("similarity"),
-]
-
-setup(
-    ext_modules=cythonize(
-        extensions,
-        include_path=["ext"],
-        build_dir="build/cython",
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": False,
-            "wraparound": False,
-            "cdivision": True,
-            "initializedcheck": False,
-            "freethreading_compatible": True,
-        },
-    ),
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
+core = cythonize(
+    [
+        native("cosine", "ext/simd.c", headers=("ext/simd.h", "ext/simd_dot.h"), contract="fast"),
+        native("similarity"),
+    ],
+    include_path=["ext"],
+    build_dir="build/cython",
+    compiler_directives={
+        "language_level": 3,
+        "boundscheck": False,
+        "wraparound": False,
+        "cdivision": True,
+        "initializedcheck": False,
+        "freethreading_compatible": True,
+    },
 )
+for extension in core:
+    extension.optional = True  # cythonize forgets it when it is given with the rest
+
+setup(ext_modules=core, options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {})

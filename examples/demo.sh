@@ -25,5 +25,5 @@ show "Across languages: an English question, an answer that stands only in Chine
     investor "when does our daughter go to college?" "-k 2 --explain"
 show "Decay: two notes say the same in the same words; the newer one wins" \
     project "who is primary on-call this quarter?" "-k 2 --explain"
-show "MMR: of five near copies one is enough; other notes get room" \
-    project "standup reminder" "-k 3 --explain"
+show "MMR: one reminder stands in many dailies; after the first copy, other notes get room" \
+    project "where and when is standup?" "-k 4 --explain"

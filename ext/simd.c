@@ -95,7 +95,6 @@ static int works(size_t i)
 {
 #if defined(__GNUC__) && defined(__x86_64__)
     /* These ask the operating system too: it must save the wide registers. */
-    __builtin_cpu_init();
     if (SETS[i].dot_block == dot_block_avx512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma");
     if (SETS[i].dot_block == dot_block_avx2)

@@ -324,6 +324,19 @@ def test_stages_can_be_switched_off(run: Run, root: Path) -> None:
         assert traces("--fusion", fusion)
 
 
+def test_a_missing_channel_is_named_unless_it_was_switched_off(
+    run: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VADEMECUM_EMBEDDING__PROVIDER", "openai")
+    monkeypatch.setenv("VADEMECUM_EMBEDDING__API_KEY_ENV", "A_KEY_THAT_IS_NOT_SET")
+    ran = run("search", "bond")
+    assert ran.code == 0
+    assert ran.err.startswith("vademecum: the vector channel is off: ")
+    assert "A_KEY_THAT_IS_NOT_SET" in ran.err
+    monkeypatch.setenv("VADEMECUM_EMBEDDING__PROVIDER", "none")
+    assert run("search", "bond").err == ""
+
+
 def test_a_min_score_of_zero_means_zero(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VADEMECUM_SEARCH__MIN_SCORE", "1")
     assert len(run("search", "bond ladder", "--json").json["hits"]) == 1
@@ -369,6 +382,7 @@ def test_an_index_that_cannot_be_used_is_a_failure_that_search_names(run: Run, r
     assert (ran.code, ran.json["hits"]) == (1, [])
     assert ran.json["disabled"]
     assert f"search is disabled: {ran.json['disabled']}" in ran.err
+    assert ran.err.count("\n") == 1
     assert run("get", "MEMORY.md").code == 0
     assert run("context").code == 0
     assert run("remember", "still works").code == 0
@@ -630,3 +644,24 @@ def test_a_terminal_gets_a_bar_and_a_file_does_not(root: Path, run: Run) -> None
     assert "] 4/4" in shown
     assert "files: 4 added" in shown.rpartition("\x1b[K")[2]
     assert run("rebuild").err == ""
+
+
+def test_the_demo_runs_on_copies(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[1] / "examples"
+    before = sorted(examples.rglob("*"))
+    command = tmp_path / "bin" / "vademecum"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m vademecum "$@"\n')
+    command.chmod(0o755)
+    ran = subprocess.run(
+        ["sh", examples / "demo.sh"],
+        check=False,
+        capture_output=True,
+        env=os.environ | {"PATH": f"{command.parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path)},
+        timeout=120,
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.stdout.count(b"\n== ") == 4
+    assert b"1. watchlist.md:" in ran.stdout
+    assert sorted(examples.rglob("*")) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "home"]

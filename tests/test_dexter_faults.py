@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -110,7 +110,7 @@ def test_d8_an_outage_costs_no_text_and_no_finished_batch(open_memory: OpenMemor
             embedder.fail(ProviderDownError("test: out of order"))
 
     report = memory.sync(progress=stop_after_two_batches)
-    assert (report.embedded, report.pending) in {(4, 2), (0, 2)}
+    assert report.pending == 2
     assert ("embedding", "test: out of order") in report.failed
     assert len(memory.search("number", max_results=10)) == 6
     embedder.heal()
@@ -137,7 +137,7 @@ def test_d10_a_long_memory_is_cut_and_not_dropped(open_memory: OpenMemory) -> No
 def test_d11_chinese_counts_about_one_token_a_character(open_memory: OpenMemory) -> None:
     assert 5000 <= estimate_tokens("用户偏好低风险的债券" * 690) <= 7000
     context = open_memory({"MEMORY.md": "- 用户偏好低风险的债券。\n" * 600}).context(max_tokens=2000)
-    assert len(context.text) <= 2100
+    assert 1000 < sum(not character.isascii() for character in context.text) <= 2000
 
 
 def test_d15_only_a_missing_file_is_an_empty_one(open_memory: OpenMemory) -> None:
@@ -346,7 +346,7 @@ def test_d37_the_floor_is_about_relevance_and_age_comes_after(open_memory: OpenM
 
 def test_d38_searches_can_be_narrowed_and_hits_are_dated(open_memory: OpenMemory) -> None:
     recent = (date.today() - timedelta(days=3)).isoformat()  # noqa: DTZ011 - the user's day, as the library sees it
-    pages: Mapping[str, str] = {
+    pages = {
         "MEMORY.md": "bond fund",
         f"memory/{LONG_AGO}.md": "bond fund",
         f"memory/{recent}.md": "bond fund",

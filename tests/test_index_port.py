@@ -12,13 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oracle import MemoryIndex
 from vademecum.backends import EmbeddedIndex
 from vademecum.errors import UsageError
 from vademecum.index import schema
 from vademecum.ports import IndexBackend
 from vademecum.types import Calibration, Chunk, Condition, Fingerprint, IndexSpec, Source
-
-from oracle import MemoryIndex
 
 SPEC = IndexSpec("test", "test")
 FINGERPRINT = Fingerprint("test", "model", 4)
@@ -41,7 +40,9 @@ def unit(*values: float) -> np.ndarray:
 
 
 @pytest.fixture(params=["embedded", "embedded without FTS5", "oracle"])
-def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], IndexBackend]]:
+def make(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], IndexBackend]]:
     if request.param == "embedded without FTS5":
         monkeypatch.setattr(schema, "fts5_available", lambda: False)
     with ExitStack() as stack:
@@ -306,7 +307,12 @@ def test_after_distrust_every_row_is_new_when_its_source_comes_again(index: Inde
 
 @pytest.mark.parametrize(
     "condition",
-    [Condition("tag", "eq", "x"), Condition("kind", "has", "x"), Condition("size", "eq", "x"), Condition("kind", "like", "x")],  # type: ignore[arg-type]
+    [
+        Condition("tag", "eq", "x"),
+        Condition("kind", "has", "x"),
+        Condition("size", "eq", "x"),
+        Condition("kind", "like", "x"),
+    ],  # type: ignore[arg-type]
 )
 def test_a_condition_that_means_nothing_is_refused(tmp_path: Path, condition: Condition) -> None:
     index = EmbeddedIndex(tmp_path, SPEC)

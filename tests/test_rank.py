@@ -131,7 +131,10 @@ def test_the_newer_of_two_equals_comes_first_and_the_score_says_the_factor() -> 
 @given(st.floats(-0.5, 1.5), st.integers(0, 4000))
 def test_age_never_raises_a_note(order: float, age: int) -> None:
     day = (TODAY - timedelta(days=age)).isoformat()
-    today, before = decay([ranked(1, order)], TODAY, DecaySettings()), decay([ranked(1, order, day=day)], TODAY, DecaySettings())
+    today, before = (
+        decay([ranked(1, order)], TODAY, DecaySettings()),
+        decay([ranked(1, order, day=day)], TODAY, DecaySettings()),
+    )
     assert before[0].sort_key >= today[0].sort_key
     assert before[0].score <= today[0].score
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from embedders import HashedEmbedder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embedders import HashedEmbedder
 from vademecum.backends import EmbeddedIndex
 from vademecum.embed import embed_isolating
 from vademecum.errors import ProviderDownError, StoreError
@@ -72,7 +72,10 @@ class Bench:
         with closing(sqlite3.connect(self.state / "index.sqlite")) as db:
             db.execute("INSERT INTO words(words) VALUES ('integrity-check')")
             assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            assert db.execute("SELECT count(*) FROM words").fetchone() == db.execute("SELECT count(*) FROM chunks").fetchone()
+            assert (
+                db.execute("SELECT count(*) FROM words").fetchone()
+                == db.execute("SELECT count(*) FROM chunks").fetchone()
+            )
 
 
 @pytest.fixture
@@ -84,9 +87,26 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-NAMES = ("MEMORY.md", "memory/2026-01-01.md", "memory/2026-01-02.md", "notes.md", "knowledge/a/b.md", "memory/users/ann/MEMORY.md")
+NAMES = (
+    "MEMORY.md",
+    "memory/2026-01-01.md",
+    "memory/2026-01-02.md",
+    "notes.md",
+    "knowledge/a/b.md",
+    "memory/users/ann/MEMORY.md",
+)
 LINES = st.sampled_from(
-    ["# One", "## Two", "- the broker is Fidelity", "- the broker is Schwab", "", "风险偏好是保守的", "```", "word " * 40, "A sentence. Another one."]
+    [
+        "# One",
+        "## Two",
+        "- the broker is Fidelity",
+        "- the broker is Schwab",
+        "",
+        "风险偏好是保守的",
+        "```",
+        "word " * 40,
+        "A sentence. Another one.",
+    ]
 )
 TEXTS = st.lists(LINES, max_size=12).map("\n".join)
 EDITS = st.lists(
@@ -161,7 +181,9 @@ def test_a_change_of_equal_size_within_one_clock_tick_is_seen(bench: Bench) -> N
 
 
 def test_two_lines_on_top_of_a_long_list_embed_a_few_chunks_again(bench: Bench) -> None:
-    bullets = [f"- item {number} says something about topic {number % 17} and house {number % 29}\n" for number in range(400)]
+    bullets = [
+        f"- item {number} says something about topic {number % 17} and house {number % 29}\n" for number in range(400)
+    ]
     bench.write("list.md", "# List\n\n" + "".join(bullets))
     bench.syncer.run()
     before = len(bench.embedder.texts)

@@ -74,10 +74,10 @@ class EmbeddedIndex:
         with exclusive(self._writer) as connection:
             schema.adopt_spec(connection, spec)
             uid = store.read_uid(connection)
-            (known,) = connection.execute("SELECT value FROM meta WHERE key = 'vectors_uid'").fetchone()
+            (known,) = connection.execute("SELECT value FROM main.meta WHERE key = 'vectors_uid'").fetchone()
             if known != uid:
                 connection.execute("UPDATE chunks SET text_id = NULL")
-                connection.execute("UPDATE meta SET value = ? WHERE key = 'vectors_uid'", (uid,))
+                connection.execute("UPDATE main.meta SET value = ? WHERE key = 'vectors_uid'", (uid,))
             connection.execute(_LINK.format(which="1"))
 
     @contextmanager
@@ -197,5 +197,3 @@ def _missing(lane: Lane) -> str:
 def _count(connection: sqlite3.Connection, query: str) -> int:
     (count,) = connection.execute(query).fetchone()
     return int(count)
-
-

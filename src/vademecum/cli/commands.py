@@ -22,8 +22,8 @@ _LINES = re.compile(r"(?P<path>.+):(?P<first>\d+)(?P<more>-(?P<last>\d*))?", re.
 
 
 def init(args: Namespace) -> int:
-    from vademecum import memory  # noqa: PLC0415
-    from vademecum.store.root import find_root  # noqa: PLC0415
+    from vademecum import memory
+    from vademecum.store.root import find_root
 
     folder = _folder(args.dir if args.dir is not None else _named_root(args) or ".").resolve()
     known = find_root(folder) == folder
@@ -71,12 +71,12 @@ def search(args: Namespace) -> int:
     show.found(result, as_json=args.json, explain=args.explain, full=args.full)
     for notice in result.notices:
         show.note(notice)
-    for channel, state in result.channels.items():
-        if state.startswith("failed") or (state != "ok" and (channel != "vector" or wants_vectors)):
-            show.note(f"the {channel} channel is {state}")
     if result.disabled is not None:
         show.note(f"search is disabled: {result.disabled}")
         return 1
+    for channel, state in result.channels.items():
+        if state != "ok" and (channel != "vector" or wants_vectors):
+            show.note(f"the {channel} channel is {state}")
     if not result.fresh:
         show.note("the index is behind the files; `vademecum sync` says why")
     return 0
@@ -105,13 +105,13 @@ def status(args: Namespace) -> int:
 
 
 def _open(args: Namespace) -> Memory:
-    from vademecum.memory import Memory  # noqa: PLC0415
+    from vademecum.memory import Memory
 
     return Memory.open(_root(args), user=args.user, agent=args.agent, create=False)
 
 
 def _root(args: Namespace) -> Path:
-    from vademecum.store.root import find_root  # noqa: PLC0415
+    from vademecum.store.root import find_root
 
     named = _named_root(args)
     if named is not None:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from vademecum import __version__
 from vademecum.cli import commands
 from vademecum.errors import UsageError
 from vademecum.settings import FUSIONS
@@ -31,16 +32,6 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
 
-class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from vademecum import __version__  # noqa: PLC0415
-
-        print(f"vademecum {__version__}")
-        parser.exit()
-
-
 def build_parser() -> argparse.ArgumentParser:
     """A parser whose result has ``run``, a function of the arguments that returns the exit code."""
     parser = _Parser(
@@ -50,7 +41,9 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.add_argument(
+        "--version", action="version", version=f"vademecum {__version__}", help="print the version and exit"
+    )
     _add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True)
     for add in (_init, _remember, _sync, _search, _get, _context, _status, _rebuild):

@@ -64,8 +64,8 @@ def found(result: SearchResult, *, as_json: bool, explain: bool, full: bool) -> 
     if not result.hits and result.disabled is None:
         print("no hits")
     if explain:
-        for name, value in result.explanation.items():
-            print(_paint(f"{name}: {value}", _DIM))
+        told = [f"{name} {value}" for name, value in result.explanation.items() if value not in (None, [], {})]
+        print(_paint(" · ".join(told), _DIM))
 
 
 def _found(result: SearchResult, *, explain: bool) -> dict[str, Any]:

@@ -155,8 +155,10 @@ def load_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Chun
             f" WHERE c.id IN ({', '.join('?' * len(part))})",
             part,
         )
-        for row in rows:
-            found[row[0]] = ChunkRow(*row[:5], unpack(row[5]), *row[6:])
+        for chunk_id, path, scope, kind, date, heading, first, last, text, words, heading_words in rows:
+            found[chunk_id] = ChunkRow(
+                chunk_id, path, scope, kind, date, unpack(heading), first, last, text, words, heading_words
+            )
     return [found[chunk_id] for chunk_id in ids if chunk_id in found]
 
 

@@ -3,6 +3,9 @@
 ``chunks.heading`` and ``files.tags`` are JSON arrays of texts. ``words`` has the chunk's id as rowid. It is an
 ordinary FTS5 table: contentless ones need the exact old tokens to delete and keep ghosts that the integrity check
 does not see. Its tokenizer only splits at spaces, because our own tokens are joined by them.
+
+``meta`` is always named with its database: the attached vectors file has one too, and a connection that has not yet
+seen this file's tables would read that one instead.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ CREATE INDEX chunks_unlinked ON chunks(hash) WHERE text_id IS NULL;
 """
 
 _TOKEN_CHARACTERS = string.punctuation.replace("'", "''")
-_FULL_TEXT = f"""
-CREATE VIRTUAL TABLE words USING fts5(heading, body, tokenize = "ascii tokenchars '{{marks}}'");
+_FULL_TEXT = """
+CREATE VIRTUAL TABLE words USING fts5(heading, body, tokenize = "ascii tokenchars '{marks}'");
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row);
 """
 _PLAIN_WORDS = "CREATE TABLE words(rowid INTEGER PRIMARY KEY, heading TEXT NOT NULL, body TEXT NOT NULL);"
@@ -86,11 +89,11 @@ MIGRATIONS = (_first,)
 def adopt_spec(connection: sqlite3.Connection, spec: IndexSpec) -> bool:
     """Empty the index if its rows were made under another spec; returns whether it was. Call in a transaction."""
     wanted = f"{spec.tokenizer}|{spec.chunker}"
-    (found,) = connection.execute("SELECT value FROM meta WHERE key = 'spec'").fetchone()
+    (found,) = connection.execute("SELECT value FROM main.meta WHERE key = 'spec'").fetchone()
     if found == wanted:
         return False
     clear(connection)
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'spec'", (wanted,))
+    connection.execute("UPDATE main.meta SET value = ? WHERE key = 'spec'", (wanted,))
     return True
 
 
@@ -112,12 +115,12 @@ def distrust(connection: sqlite3.Connection) -> None:
 
 def bump_generation(connection: sqlite3.Connection) -> None:
     """Count one committed change of content."""
-    connection.execute("UPDATE meta SET value = value + 1 WHERE key IN ('generation', 'stamps')")
+    connection.execute("UPDATE main.meta SET value = value + 1 WHERE key IN ('generation', 'stamps')")
 
 
 def bump_stamps(connection: sqlite3.Connection) -> None:
     """Count one committed change of what is known of files, content or not."""
-    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'stamps'")
+    connection.execute("UPDATE main.meta SET value = value + 1 WHERE key = 'stamps'")
 
 
 def counter(connection: sqlite3.Connection, key: str) -> int:

@@ -41,9 +41,7 @@ class Refreshed:
 class Core:
     """One per root and process. Safe to share between threads."""
 
-    def __init__(
-        self, root: Path, settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, root: Path, settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]) -> None:
         self.root = root
         self.settings = settings
         self.layout = detect(root, settings.layout)

@@ -196,7 +196,13 @@ class Memory:
         refreshed = self._core.refresh(wait_s)
         answer = search(self._core.open_index(), self._core.query_vector, request)
         return SearchResult(
-            request.query, answer.hits, refreshed.fresh, answer.channels, 0.0, refreshed.notices, None,
+            request.query,
+            answer.hits,
+            refreshed.fresh,
+            answer.channels,
+            0.0,
+            refreshed.notices,
+            None,
             answer.explanation,
         )
 
@@ -248,4 +254,3 @@ def init(root: str | os.PathLike[str]) -> Path:
 def _disabled(query: str, reason: str) -> SearchResult:
     state = f"off: {reason}"
     return SearchResult(query, (), False, {"keyword": state, "vector": state}, 0.0, (), reason)
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from math import exp2
 
 from vademecum.rank.candidate import Ranked
 from vademecum.settings import DecaySettings
@@ -25,7 +26,7 @@ def factor(day: str | None, today: date, settings: DecaySettings) -> float:
     age = (today - date.fromisoformat(day[:10])).days
     if age <= 0:
         return 1.0
-    return settings.floor + (1 - settings.floor) * 2.0 ** (-age / settings.half_life_days)
+    return settings.floor + (1 - settings.floor) * exp2(-age / settings.half_life_days)
 
 
 def decay(ranked: Sequence[Ranked], today: date, settings: DecaySettings) -> list[Ranked]:

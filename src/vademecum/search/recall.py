@@ -47,9 +47,9 @@ def recall(
     asked, left_out = affordable(frequencies, postings_budget)
     by_words = list(reader.search_keyword(asked, k, where))
     if len(by_words) < k and terms.fallback:
-        known = {hit.id for hit in by_words}
+        found = {hit.id for hit in by_words}
         more = reader.search_keyword((*asked, *terms.fallback), k, where)
-        by_words += [hit for hit in more if hit.id not in known][: k - len(by_words)]
+        by_words += [hit for hit in more if hit.id not in found][: k - len(by_words)]
     by_vector = list(reader.search_vector(lane, vector, k, where)) if lane is not None and vector is not None else []
     ids = sorted({hit.id for hit in (*by_words, *by_vector)})
     cosines = {hit.id: hit.score for hit in by_vector}

@@ -63,7 +63,7 @@ def assemble(notes: Sequence[Note], max_tokens: int) -> Context:
     wholes = [f"### {note.path}\n\n{_body(note)}{_GAP}" for note in notes]
     # The last gap is dropped in the end.
     left = max_tokens * WEIGHT_PER_TOKEN + weigh(_GAP)
-    shares = water_fill([weigh(whole) for whole in wholes], _weights(notes), left)
+    shares = _shares(notes, [weigh(whole) for whole in wholes], left)
     parts, files, cut = [], [], []
     for number, (note, whole) in enumerate(zip(notes, wholes, strict=True)):
         room = left - sum(shares[number + 1 :])
@@ -80,12 +80,16 @@ def assemble(notes: Sequence[Note], max_tokens: int) -> Context:
     return Context(text, estimate_tokens(text), tuple(files), tuple(cut))
 
 
-def _weights(notes: Sequence[Note]) -> list[float]:
-    evergreen = sum(note.evergreen for note in notes)
-    return [
-        _EVERGREEN_TENTHS / evergreen if note.evergreen else (10 - _EVERGREEN_TENTHS) / (len(notes) - evergreen)
-        for note in notes
-    ]
+def _shares(notes: Sequence[Note], needs: Sequence[int], room: int) -> list[int]:
+    """The room of every note: first divided between the two sides, then evenly within each."""
+    sides = [[number for number, note in enumerate(notes) if note.evergreen is side] for side in (True, False)]
+    side_needs = [sum(needs[number] for number in side) for side in sides]
+    side_rooms = water_fill(side_needs, (_EVERGREEN_TENTHS, 10 - _EVERGREEN_TENTHS), room)
+    shares = [0] * len(notes)
+    for side, side_room in zip(sides, side_rooms, strict=True):
+        for number, share in zip(side, water_fill([needs[n] for n in side], [1] * len(side), side_room), strict=True):
+            shares[number] = share
+    return shares
 
 
 def _body(note: Note) -> str:

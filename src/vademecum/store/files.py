@@ -165,10 +165,11 @@ def _swap(file: Path, data: bytes, old: Raw | None) -> bool:
 
 def _write_through(file: Path, data: bytes, model: os.stat_result | None) -> None:
     """Write a new file to the disk itself, with mode and owner of ``model``."""
-    descriptor = os.open(file, _CREATE, 0o666)
+    # Closed to others until it has the model's mode, which may be as strict.
+    descriptor = os.open(file, _CREATE, 0o666 if model is None else 0o600)
     with os.fdopen(descriptor, "wb") as stream:
-        if model is not None and hasattr(os, "fchmod"):
-            with suppress(PermissionError):
+        if model is not None and hasattr(os, "fchown"):
+            with suppress(OSError):
                 os.fchown(descriptor, model.st_uid, model.st_gid)
             os.fchmod(descriptor, stat.S_IMODE(model.st_mode))
         stream.write(data)

@@ -14,8 +14,6 @@ from vademecum.settings import LayoutName
 from vademecum.types import SHARED, Kind, Scope, Viewer
 
 LONG_TERM = "MEMORY.md"
-#: Aliases that name a file by its role.
-ALIASES = ("long_term", "daily")
 
 _ID = re.compile(r"[A-Za-z0-9_@+-][A-Za-z0-9._@+-]{0,127}")
 _DATED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])")

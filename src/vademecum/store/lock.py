@@ -18,7 +18,7 @@ def root_lock(root: Path, timeout: float = 10.0) -> Iterator[None]:
     Raises LockTimeoutError (retryable), or WriteError when the root cannot hold a lock file.
     """
     # Costs 45 ms, which a command that only reads should not pay.
-    from filelock import FileLock, Timeout  # noqa: PLC0415
+    from filelock import FileLock, Timeout
 
     real = Path(os.path.realpath(root))
     # One object per path and process: that is what makes it re-entrant within a thread.

@@ -71,7 +71,7 @@ class SingleFlight(Generic[T]):
             error: BaseException | None = None
             try:
                 outcome = self._job()
-            except BaseException as raised:  # noqa: BLE001 - handed to whoever waits
+            except BaseException as raised:
                 error = raised
             with self._changed:
                 self._outcome, self._error, self._finished = outcome, error, run

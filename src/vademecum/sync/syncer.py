@@ -17,6 +17,7 @@ from vademecum.sync.plan import Plan, plan
 from vademecum.sync.vectors import Filled, VectorFiller
 from vademecum.types import Source, SyncReport
 
+
 @dataclass
 class _Tally:
     chunks: int = 0
