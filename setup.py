@@ -48,6 +48,6 @@ core = cythonize(
     },
 )
 for extension in core:
-    extension.optional = True  # cythonize forgets it when it is given with the rest
+    extension.optional = True  # cythonize drops this one when given with the rest
 
 setup(ext_modules=core, options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {})

@@ -109,12 +109,14 @@ def fields(kind: type, instance: object, prefix: str = "") -> list[tuple[str, ob
 
 
 @pytest.mark.parametrize(("key", "default"), fields(Settings, Settings()), ids=str)
-def test_every_field_can_be_set_from_a_file_and_from_the_environment(root: Path, key: str, default: object) -> None:
+def test_every_field_can_be_set_from_a_file_and_from_the_environment(
+    root: Path, home: Path, key: str, default: object
+) -> None:
     value = sample(key, default)
-    write_root(root, f"{key} = {str(value).lower() if isinstance(value, bool | int | float) else repr(value)}\n")
+    write_user(home, f"{key} = {str(value).lower() if isinstance(value, bool | int | float) else repr(value)}\n")
     variable = "VADEMECUM_" + key.replace(".", "__").upper()
 
-    for settings in (load_settings(root, {}), load_settings(None, {variable: str(value)})):
+    for settings in (load_settings(root, {"HOME": str(home)}), load_settings(None, {variable: str(value)})):
         changed = [
             (found, new)
             for (found, new), (_, old) in zip(fields(Settings, settings), fields(Settings, Settings()), strict=True)
@@ -342,3 +344,19 @@ def test_whatever_a_variable_holds_is_settings_or_an_error_that_names_it(key: st
         assert isinstance(load_settings(None, {variable: text}), Settings)
     except SettingsError as error:
         assert variable in str(error)
+
+
+@pytest.mark.parametrize("line", ['base_url = "https://example.com/v1"', 'api_key_env = "AWS_SECRET_ACCESS_KEY"'])
+def test_a_folder_from_elsewhere_cannot_say_where_notes_and_keys_are_sent(root: Path, home: Path, line: str) -> None:
+    write_root(root, f"[embedding]\n{line}\n")
+    message = refused(root, {"HOME": str(home)})
+    assert line.split()[0] in message
+    assert "VADEMECUM_EMBEDDING__" in message
+    write_root(root, "")
+    write_user(home, f"[embedding]\n{line}\n")
+    load_settings(root, {"HOME": str(home)})
+
+
+def test_an_absurd_number_is_a_settings_error(root: Path, home: Path) -> None:
+    write_root(root, f"[search]\nmax_results = 1{'0' * 400}\n")
+    assert "search.max_results" in refused(root, {"HOME": str(home)})

@@ -18,7 +18,7 @@ import pytest
 from embedders import HashedEmbedder
 from memories import PATIENT, OpenMemory, paths, query, rows, texts, write
 from vademecum import AsyncMemory, Memory
-from vademecum.errors import MissingFileError, PathError, UsageError
+from vademecum.errors import MissingFileError, PathError, ProviderDownError, UsageError
 from vademecum.text.estimate import estimate_tokens
 
 
@@ -150,11 +150,10 @@ def test_c9_a_change_of_model_is_told_once(open_memory: OpenMemory) -> None:
 
 
 def test_c10_zero_means_zero(open_memory: OpenMemory) -> None:
-    memory = open_memory({"a.md": "apple", "b.md": "pear and plum and cherry and apple"}, embedder=HashedEmbedder(256))
+    memory = open_memory({"a.md": "apple", "b.md": "pear"}, embedder=HashedEmbedder(256))
     assert not memory.search("apple", max_results=0)
-    few = memory.search("apple quince", min_score=0.9)
-    every = memory.search("apple quince", min_score=0)
-    assert (paths(few), sorted(paths(every))) == ([], ["a.md", "b.md"]) or len(few) < len(every)
+    assert paths(memory.search("apple")) == ["a.md"]
+    assert paths(memory.search("apple", min_score=0)) == ["a.md", "b.md"]
     with pytest.raises(UsageError, match="max_results"):
         memory.search("apple", max_results=-1)
 
@@ -354,15 +353,14 @@ def test_c44_opening_an_index_again_writes_nothing(open_memory: OpenMemory) -> N
 
 
 def test_c67_failed_vectors_stay_pending_and_follow(open_memory: OpenMemory) -> None:
-    from vademecum.errors import ProviderDownError
-
     embedder = HashedEmbedder()
     embedder.fail(ProviderDownError("test: down"))
-    memory = open_memory({"MEMORY.md": "The passport expires in May."}, embedder=embedder)
-    report = memory.sync()
-    assert report.pending == 1
-    assert paths(memory.search("passport")) == ["MEMORY.md"]
-    assert memory.status().missing_vectors == 1
-    embedder.heal()
-    assert memory.sync().pending == 0
-    assert memory.search("passport")[0].trace.vector is not None
+    with open_memory({"MEMORY.md": "The passport expires in May."}, embedder=embedder) as memory:
+        assert memory.sync().pending == 1
+        assert paths(memory.search("passport")) == ["MEMORY.md"]
+        assert memory.status().missing_vectors == 1
+        embedder.heal()
+        assert memory.sync().pending == 0
+    with open_memory(embedder=embedder) as memory:
+        assert memory.search("passport")[0].trace.vector is not None
+    assert len(embedder.batches[-1]) == 1

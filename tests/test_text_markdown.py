@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from vademecum.text.markdown import FrontMatter, front_matter, inline_tags, normal_tag, scan, split_lines
 
 LINES = (
-    "# Title", "## Sub ##", "####### seven", "#tag", "text", "more text.", "Title", "====", "---", "--", "***", "- item",
-    "  - nested", "1. one", "* star", "```", "```bash", "~~~", "- ```", "    # code", "    ```", "| a | b |",
+    "# Title", "## Sub ##", "####### seven", "#tag", "text", "more text.", "Title", "====", "---", "--", "***",
+    "- item", "  - nested", "1. one", "* star", "```", "```bash", "~~~", "- ```", "    # code", "    ```", "| a | b |",
     "|---|---|", "> quote", "", "   ", "王", "# 标题", "<!-- x -->", "tags: [a]", "key: value", "\u2028x", "\x0cform",
 )  # fmt: skip
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
@@ -33,7 +33,9 @@ def titles(text: str) -> list[tuple[int, str]]:
 def test_lines_are_exact_and_end_only_at_line_breaks(text: str) -> None:
     lines = split_lines(text)
     assert "".join(lines) == text
-    assert len(lines) == text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + (text[-1:] not in ("", "\r", "\n"))
+    assert len(lines) == text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + (
+        text[-1:] not in ("", "\r", "\n")
+    )
 
 
 @given(DOCUMENTS)
@@ -90,8 +92,8 @@ def test_indented_code_and_quoted_code_are_not_structure() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("# A", [(1, "A")]), ("   ### A ###", [(3, "A")]), ("#\tA", [(1, "A")]), ("# C#", [(1, "C#")]), ("#", [(1, "")]),
-        ("## ##", [(2, "")]), ("#A", []), ("####### A", []), ("A\n=", []), ("A\n==", [(1, "A")]), ("A\n--", [(2, "A")]),
+        ("# A", [(1, "A")]), ("   ### A ###", [(3, "A")]), ("#\tA", [(1, "A")]), ("# C#", [(1, "C#")]),
+        ("#", [(1, "")]), ("## ##", [(2, "")]), ("#A", []), ("####### A", []), ("A\n=", []), ("A\n==", [(1, "A")]), ("A\n--", [(2, "A")]),
         ("A\n---\nB", [(2, "A")]), ("A\n\n---", []), ("- A\n---", []), ("A\n- - -", []), ("a\nb\n---", []),
         ("# A\r\nx\r\n", [(1, "A")]), ("# A\rx\r## B\r", [(1, "A"), (2, "B")]), ("\ufeff# A\n", [(1, "A")]),
         ("\ufeffA\n===", [(1, "A")]),

@@ -24,6 +24,9 @@ PREFIX = "VADEMECUM_"
 #: Variables that are ours but not settings: the root, the choice of kernels, and the tests' evaluation data.
 RESERVED = frozenset({"VADEMECUM_ROOT", "VADEMECUM_KERNELS", "VADEMECUM_EVAL_DATA"})
 
+#: Where notes and which secret are sent. A memory folder may come from somebody else, so its own file cannot say.
+NOT_FROM_ROOT = frozenset({"embedding.base_url", "embedding.api_key_env"})
+
 #: Names of Dexter's ``settings.memory``, understood wherever ours are.
 ALIASES = types.MappingProxyType(
     {
@@ -67,10 +70,11 @@ def load_settings(
     unknown key, and a value of the wrong type or out of range.
     """
     given: dict[str, _Given] = {}
-    files = [_user_file(environ), root / ".vademecum" / "config.toml" if root is not None else None]
-    for file in files:
-        if file is not None:
-            given |= _from_tables(_read(file), str(file))
+    user_file = _user_file(environ)
+    if user_file is not None:
+        given |= _from_tables(_read(user_file), str(user_file))
+    if root is not None:
+        given |= _from_root(root / ".vademecum" / "config.toml", user_file)
     given |= _from_environment(environ)
     given |= _from_tables(overrides or {}, "overrides")
     settings: Settings = _build(Settings, "", given)
@@ -107,6 +111,17 @@ def _build(kind: type, prefix: str, given: Mapping[str, _Given]) -> Any:
     except SettingsError as error:
         named = [place for key, place in places.items() if key in str(error)]
         raise SettingsError(f"{error} (set in {' and '.join(named)})") from error
+
+
+def _from_root(file: Path, user_file: Path | None) -> dict[str, _Given]:
+    given = _from_tables(_read(file), str(file))
+    for key in NOT_FROM_ROOT & given.keys():
+        variable = PREFIX + key.replace(".", "__").upper()
+        raise SettingsError(
+            f"{key} cannot be set in {file}: whoever wrote that folder would choose where your notes and keys are "
+            f"sent; set it in {user_file or 'your own config.toml'} or as {variable}"
+        )
+    return given
 
 
 def _from_tables(tables: Mapping[str, object], origin: str) -> dict[str, _Given]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo
 
@@ -18,7 +17,7 @@ LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 def _number(key: str, value: object, low: float, high: float, *, whole: bool = False) -> None:
     kind = "a whole number" if whole else "a number"
     right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    if not right_type or not isfinite(value) or not low <= value <= high:  # type: ignore[arg-type, operator]
+    if not right_type or not low <= value <= high:  # type: ignore[arg-type, operator]
         raise SettingsError(f"{key} = {value!r}: expected {kind} from {low:g} to {high:g}")
 
 
@@ -74,7 +73,7 @@ class EmbeddingSettings:
         _choice("embedding.provider", self.provider, ("auto", "openai", "local", "local-e5", "none"))
         _text("embedding.model", self.model)
         _text("embedding.base_url", self.base_url)
-        _text("embedding.api_key_env", self.api_key_env)
+        _text("embedding.api_key_env", self.api_key_env or "")
         if self.dimensions is not None:
             _number("embedding.dimensions", self.dimensions, 1, 65_536, whole=True)
         _number("embedding.batch_size", self.batch_size, 1, 2048, whole=True)

@@ -43,7 +43,8 @@ def embedding_text(heading: tuple[str, ...], text: str) -> str:
     return f"{_SEPARATOR.join(heading[:rest])}\n{text}" if rest else text
 
 
-def _spans(text: str, settings: ChunkSettings) -> Iterator[tuple[Path, Unit]]:
+def spans(text: str, settings: ChunkSettings) -> Iterator[tuple[Path, Unit]]:
+    """Where the chunks stand, in order, each with its heading path."""
     budget = settings.tokens * WEIGHT_PER_TOKEN
     shared = settings.overlap_tokens * WEIGHT_PER_TOKEN
     for group in group_sections(outline(text, scan(text)), budget // 4, budget - shared):
@@ -51,8 +52,7 @@ def _spans(text: str, settings: ChunkSettings) -> Iterator[tuple[Path, Unit]]:
             first, last = group.units[0], group.units[-1]
             yield group.path, Unit(first.start, last.end, first.start_line, last.end_line, group.weight, first.kind)
         else:
-            for span in pack(text, group.units, budget, shared):
-                yield group.path, span
+            yield from ((group.path, span) for span in pack(text, group.units, budget, shared))
 
 
 def chunk_markdown(text: str, settings: ChunkSettings) -> list[Chunk]:
@@ -65,7 +65,7 @@ def chunk_markdown(text: str, settings: ChunkSettings) -> list[Chunk]:
     heading_words = cache(lambda path: " ".join(tokenize(" ".join(path))))
     seen: Counter[tuple[Path, bytes]] = Counter()
     chunks: list[Chunk] = []
-    for path, span in _spans(text, settings):
+    for path, span in spans(text, settings):
         piece = text[span.start : span.end]
         digest = sha256(embedding_text(path, piece).encode("utf-8", "surrogatepass")).digest()
         chunks.append(

@@ -81,11 +81,12 @@ def glue_headings(units: Sequence[Unit], most: int) -> list[Unit]:
 def overlap(text: str, units: Sequence[Unit], after: Unit, limit: int) -> Unit | None:
     """The first of those last units that together weigh at most ``limit`` up to ``after``; None if none fits.
 
-    If not even the last unit fits, its last lines and sentences do for it. A fence stays whole.
+    If not even the last unit fits, its last lines and sentences do for it. A fence stays whole. The first unit is
+    not shared if there are others, or the chunk before would say nothing of its own.
     """
     first: Unit | None = None
     weight, follower = 0, after
-    for unit in reversed(units):
+    for unit in reversed(units[1:] or units):
         weight += unit.weight + _gap(unit, follower)
         if weight > limit:
             break

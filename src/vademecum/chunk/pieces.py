@@ -51,19 +51,25 @@ def _is_flag_half(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def _safe_cut(text: str, position: int, floor: int) -> int:
-    """The last place at or before ``position`` and after ``floor`` that is not inside a character."""
-    if position >= len(text):
-        return position
-    cut, lowest = position, max(floor, position - _LONGEST_CHARACTER)
-    while cut > lowest and _extends(text[cut - 1], text[cut]):
-        cut -= 1
-    halves = 0
-    while cut - halves > floor and _is_flag_half(text[cut - halves - 1]):
-        halves += 1
-    if halves % 2 and _is_flag_half(text[cut]):
-        cut -= 1
-    return cut if cut > lowest else position
+def _is_inside(text: str, position: int, floor: int) -> bool:
+    """Would a cut at ``position`` go through a character, if one begins at ``floor``?"""
+    if _is_flag_half(text[position]):
+        halves = 0
+        while position - halves > floor and _is_flag_half(text[position - halves - 1]):
+            halves += 1
+        return halves % 2 == 1
+    return _extends(text[position - 1], text[position])
+
+
+def _safe_cut(text: str, position: int, start: int, end: int) -> int:
+    """The last place between characters from ``start`` to ``position``, or else the first one before ``end``."""
+    for cut in range(position, max(start, position - _LONGEST_CHARACTER), -1):
+        if not _is_inside(text, cut, start):
+            return cut
+    for cut in range(position + 1, min(end, start + _LONGEST_CHARACTER)):
+        if not _is_inside(text, cut, start):
+            return cut
+    return end if end - start <= _LONGEST_CHARACTER else position
 
 
 def _cut_by_weight(text: str, start: int, end: int, limit: int) -> list[tuple[int, int]]:
@@ -78,7 +84,7 @@ def _cut_by_weight(text: str, start: int, end: int, limit: int) -> list[tuple[in
         stop = start + length
         if stop < end:
             blank = max(text.rfind(" ", start + length // 2, stop), text.rfind("\t", start + length // 2, stop))
-            stop = _safe_cut(text, stop if blank < 0 else blank + 1, start)
+            stop = _safe_cut(text, stop if blank < 0 else blank + 1, start, end)
         pieces.append((start, stop))
         start = stop
     return pieces

@@ -97,7 +97,7 @@ def _common(paths: Sequence[Path]) -> Path:
 
 def _family(sections: Sequence[Section], weight: int) -> Group:
     with_text = [section for section in sections if section.has_text]
-    path = _common([section.path for section in with_text or sections])
+    path = _common([section.path for section in with_text or sections if section.units])
     return Group(path, [unit for section in sections for unit in section.units], weight, bool(with_text))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from vademecum.embed.boundary import unit_rows
 from vademecum.errors import EmbeddingError, ProviderRefusedError, ProviderReplyError
 
 if TYPE_CHECKING:
     from vademecum.ports import Embedder
-    from vademecum.types import Vector
+    from vademecum.types import Matrix, Vector
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ def embed_isolating(embedder: Embedder, texts: Sequence[str]) -> tuple[list[Vect
     while todo:
         start, end = todo.pop()
         try:
-            rows[start:end] = embedder.embed_documents(texts[start:end])
+            rows[start:end] = _checked(embedder, texts[start:end])
             sound = True
         except (ProviderRefusedError, ProviderReplyError) as error:
             if not sound:
@@ -52,6 +53,14 @@ def embed_isolating(embedder: Embedder, texts: Sequence[str]) -> tuple[list[Vect
                 middle = (start + end) // 2
                 todo += [(middle, end), (start, middle)]
     return rows, refused
+
+
+def _checked(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+    # The embedder may be the host program's own: what it returns is checked like any other reply.
+    rows = unit_rows(embedder.embed_documents(texts), "the embedder")
+    if len(rows) != len(texts):
+        raise ProviderReplyError(f"the embedder gave {len(rows)} vectors for {len(texts)} texts")
+    return rows
 
 
 def _check_sound(embedder: Embedder, error: EmbeddingError) -> None:

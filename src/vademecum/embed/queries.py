@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vademecum.embed.boundary import unit_rows
+
 if TYPE_CHECKING:
     from vademecum.ports import Embedder
     from vademecum.types import Calibration, Fingerprint, Matrix, Vector
@@ -47,7 +49,7 @@ class CachedQueries:
             if known is not None:
                 self._vectors.move_to_end(text)
                 return known
-        vector = self._embedder.embed_query(text)
+        vector: Vector = unit_rows([self._embedder.embed_query(text)], "the embedder")[0]
         vector.flags.writeable = False
         with self._lock:
             self._vectors[text] = vector

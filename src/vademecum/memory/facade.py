@@ -100,9 +100,9 @@ class Memory:
         if daily and file is not None:
             raise UsageError("daily and file are both given: choose one")
         target = file if file is not None else "daily" if daily else "long_term"
-        passage = remember(self._core.layout, text, self._own_path(target))
-        self._core.index_file(passage.path)
-        return Written(passage.path, passage.start_line, passage.end_line)
+        written = remember(self._core.layout, text, self._own_path(target))
+        self._core.index_file(written.path)
+        return written
 
     # -- reading ------------------------------------------------------------------------------------------------
 

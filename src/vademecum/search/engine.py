@@ -12,7 +12,7 @@ from vademecum.rank import Query, Ranked, above_floor, decay, diversify, fuse, n
 from vademecum.search.query_vector import QueryVector
 from vademecum.search.recall import recall
 from vademecum.settings import DecaySettings, MmrSettings, SearchSettings
-from vademecum.text.query import query_terms
+from vademecum.text.query import QueryTerms, query_terms
 from vademecum.types import ChannelState, Fingerprint, Hit, Lane, Trace, Where
 
 #: Candidates per channel, and inputs of the diversity stage, as multiples of the number of results.
@@ -42,22 +42,19 @@ class Answer:
 
 def search(index: IndexBackend, query_vector: QueryVector, request: Request) -> Answer:
     """Run the funnel on one snapshot of the index. A channel that is absent or fails is named, never raised."""
-    k = request.search.max_results
-    vector, vector_state = query_vector.embed(request.query)
+    weights, k = request.search, request.search.max_results
+    terms, keyword_state = query_terms(request.query), "ok"
+    if weights.text_weight == 0:
+        terms, keyword_state = QueryTerms((), (), ()), "off: search.text_weight is 0"
+    if weights.vector_weight == 0:
+        vector, vector_state = None, "off: search.vector_weight is 0"
+    else:
+        vector, vector_state = query_vector.embed(request.query)
     with index.reader() as reader:
         lane: Lane | None = None
         if vector is not None:
             lane, vector_state = _lane(reader, query_vector.fingerprint())
-        recalled = recall(
-            reader,
-            query_terms(request.query),
-            vector,
-            lane,
-            request.where,
-            CANDIDATES * k,
-            request.search.postings_budget,
-        )
-    weights = request.search
+        recalled = recall(reader, terms, vector, lane, request.where, CANDIDATES * k, weights.postings_budget)
     fused = fuse(
         recalled.candidates,
         weights.fusion,
@@ -73,7 +70,7 @@ def search(index: IndexBackend, query_vector: QueryVector, request: Request) -> 
     kept = above_floor(fused, weights.min_score)
     chosen = _order(kept, request, k)
     explanation = {**recalled.explanation, "fused": len(fused), "above_floor": len(kept), "returned": len(chosen)}
-    return Answer(tuple(_hit(item) for item in chosen), {"keyword": "ok", "vector": vector_state}, explanation)
+    return Answer(tuple(_hit(item) for item in chosen), {"keyword": keyword_state, "vector": vector_state}, explanation)
 
 
 def _lane(reader: IndexReader, fingerprint: Fingerprint | None) -> tuple[Lane | None, ChannelState]:
