@@ -83,6 +83,8 @@ def _xquad(file: Path) -> tuple[tuple[str, ...], tuple[Question, ...]]:
     data = json.loads(file.read_text(encoding="utf-8"))["data"]
     paragraphs = [paragraph for article in data for paragraph in article["paragraphs"]]
     questions = tuple(
-        Question(answer["question"], number) for number, paragraph in enumerate(paragraphs) for answer in paragraph["qas"]
+        Question(answer["question"], number)
+        for number, paragraph in enumerate(paragraphs)
+        for answer in paragraph["qas"]
     )
     return tuple(paragraph["context"] for paragraph in paragraphs), questions

@@ -26,7 +26,9 @@ def _sound(memory: Memory) -> None:
     """The full text holds what the chunks hold, and SQLite finds no fault in it."""
     with closing(sqlite3.connect(memory.root / ".vademecum" / "index.sqlite")) as db:
         db.execute("INSERT INTO words(words) VALUES ('integrity-check')")
-        assert db.execute("SELECT count(*) FROM words").fetchone() == db.execute("SELECT count(*) FROM chunks").fetchone()
+        assert (
+            db.execute("SELECT count(*) FROM words").fetchone() == db.execute("SELECT count(*) FROM chunks").fetchone()
+        )
 
 
 @pytest.mark.parametrize("word", ["passport", "护照"])
@@ -122,10 +124,10 @@ def test_c8_vectors_of_two_models_are_never_compared(open_memory: OpenMemory, di
     class Shifted(HashedEmbedder):
         """Another space of its own: every text is embedded as if it were longer."""
 
-        def embed_query(self, text: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+        def embed_query(self, text: str):  # type: ignore[no-untyped-def]
             return super().embed_query(f"{text} shift")
 
-        def embed_documents(self, texts):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        def embed_documents(self, texts):  # type: ignore[no-untyped-def]
             return super().embed_documents([f"{text} shift" for text in texts])
 
     pages = {f"note{n}.md": f"Words of note {n}" for n in range(5)}
@@ -180,9 +182,7 @@ def test_c11_words_of_every_script_are_found(open_memory: OpenMemory, page: str,
         ("用 Docker 部署时网络要用 host 模式。", "docker 部署 网络怎么配"),
     ],
 )
-def test_c12_a_chinese_question_need_not_occur_word_for_word(
-    open_memory: OpenMemory, page: str, question: str
-) -> None:
+def test_c12_a_chinese_question_need_not_occur_word_for_word(open_memory: OpenMemory, page: str, question: str) -> None:
     memory = open_memory({"page.md": page, "other.md": "昨天的天气很好，适合散步。"})
     assert memory.search(question)[0].path == "page.md"
 

@@ -35,7 +35,6 @@ CAPABILITIES = {
     "dream",
     "watch",
     "providers",
-    "scopes",
     "conversations",
     "knowledge",
     "drop-in",
@@ -47,9 +46,7 @@ CAPABILITIES = {
 
 def _tests_in(file: Path) -> set[str]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    return {
-        node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    }
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
 
 
 def test_every_known_fault_is_listed_once() -> None:

@@ -315,6 +315,12 @@ def test_a_near_copy_gives_way_to_something_new(sets_twin: ModuleType) -> None:
     assert sets_twin.mmr([1.0, 0.9, 0.6], sets, 0.7, 2).tolist() == [0, 2]
 
 
+def test_a_tie_by_rounding_is_the_same_tie_everywhere(sets_twin: ModuleType) -> None:
+    # 0.7 * 0.1 - 0.3 * (1 / 5) = 0.7 * 0.3 - 0.3 * (2 / 3) if each product is rounded; a fused multiply breaks the tie.
+    sets = sets_twin.token_sets(["a b", "a p q r", "a b z"])
+    assert sets_twin.mmr([1.0, 0.1, 0.3], sets, 0.7, 2).tolist() == [0, 2]
+
+
 @pytest.mark.parametrize(
     ("relevance", "lam", "k"),
     [

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -21,8 +24,10 @@ from hypothesis import strategies as st
 from embedders import HashedEmbedder
 from memories import PATIENT, OpenMemory, paths, query, texts, write
 from store_support import python
-from vademecum import Memory, kernels
+from vademecum import Memory
+from vademecum.backends import EmbeddedIndex
 from vademecum.errors import ProviderDownError
+from vademecum.types import Calibration, Chunk, Condition, Fingerprint, IndexSpec, Lane, Source
 
 if TYPE_CHECKING:
     from vademecum.types import Matrix, Vector
@@ -34,7 +39,8 @@ GAME = "今天玩成语接龙游戏"
 
 @pytest.mark.parametrize("word", ["成语接龙", "接龙", "龙", "今天", GAME])
 def test_3a_any_part_of_a_chinese_run_is_found(open_memory: OpenMemory, word: str) -> None:
-    assert paths(open_memory({"a.md": GAME, "b.md": "王小姐明早到。", "c.md": "새로운 게임이 나왔다"}).search(word)) == ["a.md"]
+    memory = open_memory({"a.md": GAME, "b.md": "王小姐明早到。", "c.md": "새로운 게임이 나왔다"})
+    assert paths(memory.search(word)) == ["a.md"]
 
 
 @given(st.data())
@@ -259,14 +265,37 @@ def test_3c_a_reply_of_the_wrong_size_stops_vectors_only(open_memory: OpenMemory
     assert paths(memory.search("apple tree")) == ["a.md"]
 
 
+def _ten_thousand(folder: Path) -> tuple[EmbeddedIndex, Lane, Vector]:
+    """An index of 10,000 chunks with vectors of 1536 dimensions, and one of those vectors."""
+    index = EmbeddedIndex(folder, IndexSpec("test", "test"))
+    lane = index.lane(Fingerprint("test", "random", 1536), Calibration(0.0, 1.0))
+    random = np.random.default_rng(5)
+    for page in range(100):
+        names = [f"page {page} line {line}" for line in range(1, 101)]
+        chunks = [
+            Chunk(name, line, line, (), sha256(name.encode()).digest(), 0, name, "")
+            for line, name in enumerate(names, 1)
+        ]
+        rows = random.standard_normal((100, 1536), dtype=np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        index.put_vectors(lane, [chunk.hash for chunk in chunks], rows)
+        index.replace_source(Source(f"{page}.md", "shared", "memory", None, "stat", str(page)), chunks)
+    return index, lane, rows[76]
+
+
 @pytest.mark.kernels
-def test_3c_ten_thousand_vectors_are_searched_in_a_moment() -> None:
-    rows = np.random.default_rng(5).standard_normal((10_000, 1536), dtype=np.float32)
-    kernels.top_k(rows, rows[:1], 24)
-    began = time.perf_counter()
-    ids, scores = kernels.top_k(rows, rows[77:78], 24)
-    assert time.perf_counter() - began < 0.4
-    assert ids[0][0] == 77
+def test_3c_ten_thousand_vectors_are_searched_in_a_moment(tmp_path: Path) -> None:
+    index, lane, vector = _ten_thousand(tmp_path)
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        with index.reader() as reader:
+            hits = reader.search_vector(lane, vector, 24, (Condition("scope", "in", ("shared",)),))
+            (row,) = reader.get([hits[0].id])
+        times.append(time.perf_counter() - began)
+    index.close()
+    assert (row.path, row.start_line, len(hits)) == ("99.md", 77, 24)
+    assert min(times) < 0.5  # seconds; the systems that were reported took 1.4 to 8.5
 
 
 # -- 3-E: chunks ----------------------------------------------------------------------------------------------------
@@ -336,7 +365,7 @@ def test_3e_headings_are_what_markdown_says(open_memory: OpenMemory, page: str, 
     memory.sync()
     (found,) = query(memory, "SELECT json_array_length(heading), text FROM chunks")
     assert found[0] == len(heading)
-    hit = memory.search(page.split()[-1] if "王" in page else "body install")[0]
+    hit = memory.search("body install 王")[0]
     assert hit.heading == heading
     assert hit.text in page
 
@@ -344,9 +373,9 @@ def test_3e_headings_are_what_markdown_says(open_memory: OpenMemory, page: str, 
 def test_3e_identical_pieces_stay_apart(open_memory: OpenMemory) -> None:
     memory = open_memory({"page.md": "same " * 3000})
     memory.sync()
-    assert query(memory, "SELECT count(*) > 5, count(*) = count(DISTINCT heading || hash || occurrence) FROM chunks") == [
-        (1, 1)
-    ]
+    ((pieces, identities),) = query(memory, "SELECT count(*), count(DISTINCT hex(hash) || occurrence) FROM chunks")
+    assert pieces == identities
+    assert pieces in range(6, 60)
 
 
 def test_3e_a_book_is_read_without_a_model(open_memory: OpenMemory) -> None:
@@ -527,6 +556,26 @@ def test_3g_a_reader_is_not_blocked_by_a_writer(open_memory: OpenMemory) -> None
         began = time.perf_counter()
         assert len(memory.search("number", wait_ms=0)) == 5
         assert time.perf_counter() - began < 1
+
+
+def test_3g_no_lock_is_held_while_the_model_works(open_memory: OpenMemory) -> None:
+    held = []
+
+    class Curious(HashedEmbedder):
+        def embed_documents(self, texts: Sequence[str]) -> Matrix:
+            for name in ("index.sqlite", "vectors.sqlite"):
+                with closing(sqlite3.connect(state / name, timeout=0)) as db:
+                    try:
+                        db.execute("BEGIN IMMEDIATE")
+                    except sqlite3.OperationalError as error:
+                        held.append((name, str(error)))
+            return super().embed_documents(texts)
+
+    embedder = Curious(batch_size=2)
+    memory = open_memory({f"note{n}.md": f"Text number {n}." for n in range(8)}, embedder=embedder)
+    state = memory.root / ".vademecum"
+    assert memory.sync().embedded == 8
+    assert (held, len(embedder.batches)) == ([], 4)
 
 
 def test_3m_scopes_are_filtered_before_the_ranking(open_memory: OpenMemory) -> None:

@@ -65,6 +65,6 @@ def _checked(embedder: Embedder, texts: Sequence[str]) -> Matrix:
 
 def _check_sound(embedder: Embedder, error: EmbeddingError) -> None:
     try:
-        embedder.embed_documents([_HARMLESS])
+        _checked(embedder, [_HARMLESS])
     except (ProviderRefusedError, ProviderReplyError):
         raise error from None

@@ -36,7 +36,9 @@ def _choose() -> str:
 NAME = _choose()
 
 if NAME == "native":
-    from vademecum._native.cosine import instruction_set, scores, top_k
-    from vademecum._native.similarity import jaccard, mmr, token_sets
+    from vademecum._native import cosine, similarity
+
+    instruction_set, scores, top_k = cosine.instruction_set, cosine.scores, cosine.top_k
+    token_sets, jaccard, mmr = similarity.token_sets, similarity.jaccard, similarity.mmr
 else:
     from vademecum.kernels.reference import instruction_set, jaccard, mmr, scores, token_sets, top_k

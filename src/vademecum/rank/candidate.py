@@ -42,11 +42,11 @@ class Ranked:
     position: int | None = None
 
     @property
-    def sort_key(self) -> tuple[float, str, int]:
-        """Best first; newer before older among equals, then by id."""
+    def sort_key(self) -> tuple[float, str, float, int]:
+        """Best first; among equals newer before older, then the better keyword match, then by id."""
         # Evergreen notes are never old. ISO dates compare as text; each digit's complement turns the order round.
         day = (self.candidate.row.date or "").translate(_COMPLEMENT)
-        return (-self.value, day, self.candidate.row.id)
+        return (-self.value, day, -(self.candidate.bm25 or 0.0), self.candidate.row.id)
 
 
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")

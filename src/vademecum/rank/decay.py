@@ -64,5 +64,5 @@ def newer_first(ranked: Sequence[Ranked]) -> list[Ranked]:
     return sorted((*lifted, *rest), key=_key)
 
 
-def _key(item: Ranked) -> tuple[float, str, int]:
+def _key(item: Ranked) -> tuple[float, str, float, int]:
     return item.sort_key

@@ -183,7 +183,7 @@ def tokenize(text: str) -> list[str]:
         if unspaced:
             units = clusters(piece)
             tokens += units
-            tokens += map(add, units, units[1:])
+            tokens += bigrams(units)
         elif piece:
             _append_words(tokens, piece)
     return tokens
