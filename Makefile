@@ -25,7 +25,7 @@ lint: $(VENV)/developed ## style, types, who imports whom
 	$(RUN) ruff format --check
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
-	$(VENV)/bin/cython-lint ext
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint ext
 
 native: $(VENV)/developed ## the whole suite on the native kernels, and that no fault of tests/faults.toml is unproved
 	VADEMECUM_KERNELS=native $(RUN) pytest -q --faults

@@ -35,6 +35,7 @@ core = cythonize(
     [
         native("cosine", "ext/simd.c", headers=("ext/simd.h", "ext/simd_dot.h"), contract="fast"),
         native("similarity"),
+        native("rowmap", "ext/btree.c", headers=("ext/btree.h", "ext/filemap.h")),
     ],
     include_path=["ext"],
     build_dir="build/cython",

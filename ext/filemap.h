@@ -27,7 +27,7 @@ static void filemap_close(const unsigned char *start, size_t length)
 #include <sys/vfs.h>
 
 /* 1 where other machines may write to the file behind this one's page cache, -1 and errno if that is not known. */
-static int filemap_is_remote(int fd)
+static int filemap_is_remote(const char *path)
 {
     static const unsigned int remote[] = {
         0x6969,     /* NFS */
@@ -40,7 +40,7 @@ static int filemap_is_remote(int fd)
         0x5346414f, /* AFS */
     };
     struct statfs system;
-    if (fstatfs(fd, &system) != 0)
+    if (statfs(path, &system) != 0)
         return -1;
     for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)
         if ((unsigned int)system.f_type == remote[i])
@@ -50,10 +50,10 @@ static int filemap_is_remote(int fd)
 #else
 #include <sys/mount.h>
 
-static int filemap_is_remote(int fd)
+static int filemap_is_remote(const char *path)
 {
     struct statfs system;
-    return fstatfs(fd, &system) != 0 ? -1 : !(system.f_flags & MNT_LOCAL);
+    return statfs(path, &system) != 0 ? -1 : !(system.f_flags & MNT_LOCAL);
 }
 #endif
 
@@ -71,9 +71,9 @@ static void filemap_close(const unsigned char *start, size_t length)
     (void)start, (void)length;
 }
 
-static int filemap_is_remote(int fd)
+static int filemap_is_remote(const char *path)
 {
-    (void)fd;
+    (void)path;
     errno = ENOSYS;
     return -1;
 }

@@ -17,7 +17,7 @@ import threading
 
 import numpy as np
 
-from vademecum.errors import IndexCorruptError, UsageError
+from vademecum.errors import IndexCorruptError
 
 
 cdef extern from "btree.h" nogil:
@@ -39,7 +39,7 @@ cdef extern from "btree.h" nogil:
 cdef extern from "filemap.h" nogil:
     const unsigned char *filemap_open(int fd, size_t length)
     void filemap_close(const unsigned char *start, size_t length)
-    int filemap_is_remote(int fd)
+    int filemap_is_remote(const char *path)
 
 
 cdef enum:
@@ -47,6 +47,8 @@ cdef enum:
     RESERVE = 64 * 1024 * 1024
     # Pages of a database are a multiple of this long.
     SECTOR = 512
+
+cdef char *BYTES = b"B"  # the format of a buffer
 
 
 def walk(const unsigned char[::1] data not None, root_page, column, nbytes):
@@ -100,11 +102,10 @@ cdef class FileMap:
     cdef int _fd
     cdef _Region _region
 
-    def __init__(self, path):
+    def __cinit__(self, path):
         self.path = os.fsdecode(path)
+        _refuse_remote(self.path)
         self._fd, self.identity = _descriptor(self.path)
-        if _is_remote(self._fd, self.path):
-            raise OSError(errno.EREMOTE, "the file is on another machine and cannot be mapped", self.path)
         self._region = _Region(self._fd, self.path, 2 * self.size)
 
     @property
@@ -124,7 +125,7 @@ cdef class FileMap:
         try:
             return walk(self, root_page, column, nbytes)
         except IndexCorruptError as error:
-            raise IndexCorruptError(f"{self.path}: {error}; search through SQL and rebuild the file") from None
+            raise IndexCorruptError(f"{self.path}: {error}; `vademecum rebuild` makes it anew from Markdown") from None
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         if flags & PyBUF_WRITABLE == PyBUF_WRITABLE:
@@ -137,7 +138,7 @@ cdef class FileMap:
         buffer.itemsize = 1
         buffer.readonly = 1
         buffer.ndim = 1
-        buffer.format = b"B" if flags & PyBUF_FORMAT else NULL
+        buffer.format = BYTES if flags & PyBUF_FORMAT else NULL
         buffer.shape = &buffer.len if flags & PyBUF_ND else NULL
         buffer.strides = &buffer.itemsize if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
         buffer.suboffsets = NULL
@@ -178,7 +179,7 @@ cdef class _Region:
 # (sqlite.org/howtocorrupt.html, 2.2). As long as it is open, its inode number cannot pass to another file.
 # A child after fork() inherits them under the same rule; it never gets its parent's locks, and so cannot drop them.
 _descriptors = {}
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finalizer may want it again
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -206,8 +207,8 @@ def _descriptor(path):
         identity = _identity(found)
         fd = _descriptors.get(identity)
         if fd is None or not _leads_to(fd, identity):
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            identity = _identity(os.fstat(fd))  # the name may lead to another file by now
+            fd = os.open(path, os.O_RDONLY)
+            identity = _identity(os.fstat(fd))  # the name may lead elsewhere by now
             _descriptors[identity] = fd
         return fd, identity
 
@@ -223,8 +224,9 @@ def _identity(found):
     return found.st_dev, found.st_ino
 
 
-cdef _is_remote(int fd, path):
-    cdef int verdict = filemap_is_remote(fd)
-    if verdict < 0:
+cdef _refuse_remote(path):
+    cdef int remote = filemap_is_remote(os.fsencode(path))
+    if remote < 0:
         PyErr_SetFromErrnoWithFilenameObject(OSError, path)
-    return verdict
+    if remote:
+        raise OSError(errno.EREMOTE, "other machines may write to the file, so it cannot be mapped", path)

@@ -350,7 +350,7 @@ def test_whatever_a_variable_holds_is_settings_or_an_error_that_names_it(key: st
 def test_a_folder_from_elsewhere_cannot_say_where_notes_and_keys_are_sent(root: Path, home: Path, line: str) -> None:
     write_root(root, f"[embedding]\n{line}\n")
     message = refused(root, {"HOME": str(home)})
-    assert line.split()[0] in message
+    assert line.split(maxsplit=1)[0] in message
     assert "VADEMECUM_EMBEDDING__" in message
     write_root(root, "")
     write_user(home, f"[embedding]\n{line}\n")

@@ -7,11 +7,12 @@ import base64
 import random
 import sqlite3
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +21,9 @@ from memories import PATIENT, OpenMemory, paths, query, rows, texts, write
 from vademecum import AsyncMemory, Memory
 from vademecum.errors import MissingFileError, PathError, ProviderDownError, UsageError
 from vademecum.text.estimate import estimate_tokens
+
+if TYPE_CHECKING:
+    from vademecum.types import Matrix, Vector
 
 
 def _sound(memory: Memory) -> None:
@@ -118,37 +122,38 @@ def test_c7_rebuild_cuts_again_and_embeds_only_what_has_no_vector(open_memory: O
     assert rows(memory) == before
 
 
+class _Shifted(HashedEmbedder):
+    """A space of its own: every text is embedded as if it said more."""
+
+    def embed_query(self, text: str) -> Vector:
+        return super().embed_query(f"{text} shift")
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return super().embed_documents([f"{text} shift" for text in texts])
+
+
 @pytest.mark.kernels
 @pytest.mark.parametrize("dims", [64, 96])
 def test_c8_vectors_of_two_models_are_never_compared(open_memory: OpenMemory, dims: int) -> None:
-    class Shifted(HashedEmbedder):
-        """Another space of its own: every text is embedded as if it were longer."""
-
-        def embed_query(self, text: str):  # type: ignore[no-untyped-def]
-            return super().embed_query(f"{text} shift")
-
-        def embed_documents(self, texts):  # type: ignore[no-untyped-def]
-            return super().embed_documents([f"{text} shift" for text in texts])
-
     pages = {f"note{n}.md": f"Words of note {n}" for n in range(5)}
-    for embedder in (None, HashedEmbedder(), Shifted(dims, model="shifted"), HashedEmbedder()):
+    for embedder in (None, HashedEmbedder(), _Shifted(dims, model="shifted"), HashedEmbedder()):
         with open_memory(pages, embedder=embedder) as memory:
             hit = memory.search("Words of note 3")[0]
         assert hit.path == "note3.md"
         assert hit.trace.vector == (None if embedder is None else pytest.approx(1.0, abs=1e-5))
 
 
-def test_c9_a_change_of_model_is_told_once(open_memory: OpenMemory) -> None:
+def test_c9_a_model_without_its_vectors_is_one_message(open_memory: OpenMemory) -> None:
     pages = {f"note{n}.md": f"Words of note {n}" for n in range(50)}
     with open_memory(pages, embedder=HashedEmbedder(64)) as memory:
         memory.sync()
     other = HashedEmbedder(96)
-    other.poison = {"Words"}
-    patient = replace(PATIENT, search=replace(PATIENT.search, max_results=20))
-    with open_memory(embedder=other, settings=patient) as memory:
-        result = memory.search("note")
+    other.fail(ProviderDownError("test: down"))
+    with open_memory(embedder=other) as memory:
+        result = memory.search("note", max_results=20)
     assert len(result) == 20
-    assert sum("dimension" in notice for notice in result.notices) <= 1
+    assert result.notices == ("some texts have no vector yet: test: down",)
+    assert result.channels["vector"].startswith("failed: test: down")
 
 
 def test_c10_zero_means_zero(open_memory: OpenMemory) -> None:

@@ -75,7 +75,7 @@ def test_missing_unreadable_and_foreign_files_are_three_different_errors(root: P
 def test_an_excerpt_is_a_run_of_the_files_lines_within_the_cap(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], start: int, count: int, cap: int
 ) -> None:
-    root = tmp_path_factory.getbasetemp()
+    root = tmp_path_factory.mktemp("excerpt")
     (root / "p.md").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     found = read_lines(root, "p.md", start, count, cap)
     wanted = "\n".join(lines[start - 1 : start - 1 + count])

@@ -162,7 +162,7 @@ def test_the_root_is_the_nearest_ancestor_that_is_a_memory(tmp_path: Path) -> No
 def test_create_makes_a_workspace_and_a_second_call_changes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "new" / "notes"
     assert create(root) == Layout(root.resolve(), "workspace")
-    assert (root / "MEMORY.md").read_bytes() == b"# Memory\n"
+    assert (root / "MEMORY.md").read_bytes() == b""
     assert (root / ".vademecum" / ".gitignore").read_bytes() == b"*\n"
     (root / "MEMORY.md").write_text("mine")
     (root / ".vademecum" / ".gitignore").write_text("mine")

@@ -17,7 +17,7 @@ LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 def _number(key: str, value: object, low: float, high: float, *, whole: bool = False) -> None:
     kind = "a whole number" if whole else "a number"
     right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    if not right_type or not low <= value <= high:  # type: ignore[arg-type, operator]
+    if not right_type or not low <= value <= high:  # type: ignore[operator]
         raise SettingsError(f"{key} = {value!r}: expected {kind} from {low:g} to {high:g}")
 
 

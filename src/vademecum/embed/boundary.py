@@ -40,7 +40,7 @@ def unit_rows(rows: ArrayLike, source: str) -> Matrix:
 
     Raises ProviderReplyError, naming the row, if one is zero or not finite: it has no direction.
     """
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     wide = np.asarray(rows, dtype=np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))

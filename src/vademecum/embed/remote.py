@@ -94,7 +94,7 @@ class RemoteEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """One unit row per text, in order; more than one request if the texts are too long together."""
-        import numpy as np  # noqa: PLC0415
+        import numpy as np
 
         parts = _requests(model_texts(texts, self._batch_size, MAX_TEXT_BYTES))
         rows = [self._embed(part, self._timeout_s, _DOCUMENT_RETRIES) for part in parts]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 
 from vademecum.errors import UsageError
+from vademecum.text.markdown import normal_tag
 from vademecum.types import KINDS, Condition, Viewer, Where
 
 _DAYS_AGO = re.compile(r"(\d{1,5})d")
@@ -45,7 +46,7 @@ def conditions(
     if path is not None:
         where.append(Condition("path", "glob", path))
     if tag is not None:
-        where.append(Condition("tag", "has", tag.removeprefix("#")))
+        where.append(Condition("tag", "has", normal_tag(tag)))
     return tuple(where)
 
 

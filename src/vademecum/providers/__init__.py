@@ -21,7 +21,7 @@ def openai_client(base_url: str, api_key: str | None, key_name: str) -> OpenAICl
     ``key_name`` is what error messages call the key. Raises ProviderMissingError without the package.
     """
     try:
-        from vademecum.providers.openai import OpenAIClient  # noqa: PLC0415
+        from vademecum.providers.openai import OpenAIClient
     except ImportError as error:
         raise ProviderMissingError(
             f"the package openai cannot be imported ({error}); {INSTALL_OPENAI}, or choose another embedding.provider"

@@ -56,8 +56,10 @@ def recall(
     if lane is not None and vector is not None:
         cosines.update(reader.score_vectors(lane, [i for i in ids if i not in cosines], vector))
     weights = idf(frequencies)
-    words, vectors = _ranks(by_words), _ranks(by_vector)
     known = frozenset(asked + left_out)
+    # A compound that nobody wrote as one ("real-time") is no missing word: its parts stand for it.
+    weights = {term: weight for term, weight in weights.items() if term in known or term in terms.words}
+    words, vectors = _ranks(by_words), _ranks(by_vector)
     words_known = known.intersection(terms.words)
     candidates = tuple(
         _candidate(row, words_known, weights, cosines.get(row.id), words.get(row.id), vectors.get(row.id))

@@ -32,7 +32,7 @@ def create(root: Path) -> Layout:
         layout = detect(root)
         (layout.root / layout.base).mkdir(exist_ok=True)
         private_folder(layout.root)
-        _write_new(layout.root / LONG_TERM, "# Memory\n")
+        _write_new(layout.root / LONG_TERM, "")
     except OSError as error:
         raise WriteError(f"{error.filename or root}: the memory cannot be made here: {error.strerror}") from error
     return layout

@@ -13,7 +13,7 @@ from vademecum.errors import PathError, StoreError
 from vademecum.store.files import decode, read_raw, stamp
 from vademecum.store.layout import Layout, is_hidden
 from vademecum.store.paths import resolve
-from vademecum.text.markdown import front_matter
+from vademecum.text.markdown import front_matter, inline_tags
 from vademecum.types import Source
 
 #: Seconds after which an equal stamp proves an equal file: no file system has coarser clocks than this.
@@ -90,7 +90,7 @@ def load(layout: Layout, file: FileStat, now: float) -> Page:
         stat=stamp(raw.stat),
         fingerprint=sha256(raw.data).hexdigest(),
         settled=now - raw.stat.st_ctime > _SETTLE_S,
-        tags=head.tags,
+        tags=tuple(dict.fromkeys((*head.tags, *inline_tags(text)))),
     )
     return Page(source, text)
 
