@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from test_text_tokens import TEXTS, found, stored
-from vademecum.text.query import match_expression, query_terms
+from vademecum.text.query import MAX_TERMS, match_expression, query_terms
 from vademecum.text.tokens import tokenize
 
 
@@ -118,3 +118,9 @@ def test_a_compound_counts_by_its_parts_when_asking_whether_every_word_is_there(
     assert set(query_terms("real-time updates").words) <= set(tokenize("updates in real time"))
     assert query_terms("C++ or C#").words == ("c++", "c#")
     assert query_terms("don't").words == ("don't",)
+
+
+def test_a_pasted_page_asks_for_no_more_terms_than_an_index_can_look_up() -> None:
+    terms = query_terms(" ".join(f"word{number}" for number in range(5000)) + " 风险偏好" * 5)
+    assert len(terms.terms) == len(terms.words) == MAX_TERMS
+    assert len(terms.fallback) <= MAX_TERMS

@@ -43,11 +43,8 @@ def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str]) -
     """Number of chunks, and of chunks that contain each term."""
     (total,) = connection.execute("SELECT count(*) FROM chunks").fetchone()
     if has_full_text(connection):
-        found = {
-            term: row[0]
-            for term in terms
-            if (row := connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone())
-        }
+        marks = ", ".join("?" * len(terms))
+        found = dict(connection.execute(f"SELECT term, doc FROM vocabulary WHERE term IN ({marks})", terms))  # noqa: S608
     else:
         found = {term: len(_containing(connection, term)) for term in terms}
     return Frequencies(total, {term: found.get(term, 0) for term in terms})

@@ -53,7 +53,7 @@ def _compound(run: str) -> tuple[list[str], list[str]]:
 
 
 def query_terms(text: str) -> QueryTerms:
-    """Cut a query with the index's own tokeniser. Stop words go, unless there is nothing else."""
+    """Cut a query with the index's own tokeniser. Stop words go, unless there is nothing else; MAX_TERMS stay."""
     terms: list[str] = []
     words: list[str] = []
     fallback: list[str] = []
