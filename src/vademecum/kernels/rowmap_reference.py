@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -136,8 +137,8 @@ class _Table:
         """Rowid of each cell of a leaf, and the offset of its BLOB if that is there with ``nbytes`` bytes."""
         cells = sorted(self._cells(page, _LEAF, 4))
         start = self._start(page)
-        for cell, following in zip(cells, [*cells[1:], self.usable], strict=True):
-            yield self._cell(page, start + cell, start + following, column, nbytes)
+        for cell, end in pairwise([*cells, self.usable]):
+            yield self._cell(page, start + cell, start + end, column, nbytes)
 
     def _take(self, page: int, parent: int) -> int:
         """Note that ``parent`` links to ``page``. Each page is taken once, so that circles end in a fault."""

@@ -17,6 +17,9 @@ der das und ist nicht wie wo ich wir von le la les et une qui que dans el los la
 的 了 是 吗 呢 什么 怎么 为什 哪些 哪个 の は を に が и в на что как
 """
 _STOP_WORDS = frozenset(_EMPTY_WORDS.split())
+#: More than any question has; a pasted page is judged by its beginning.
+MAX_TERMS = 256
+
 # What is left of "Lin's", "we'll", "l'été" beside the apostrophe.
 _CLIPPED = frozenset(("d", "l", "ll", "m", "re", "s", "t", "ve"))
 
@@ -70,12 +73,12 @@ def query_terms(text: str) -> QueryTerms:
             tokens, parts = ([run], [run]) if run.isalnum() else _compound(run)
             terms += tokens
             words += parts
-    kept = _without_stop_words(terms)
+    kept = _without_stop_words(terms)[:MAX_TERMS]
     needed = set(words).intersection(kept)
     return QueryTerms(
         terms=kept,
         words=tuple(term for term in kept if term in needed) or kept,
-        fallback=tuple(dict.fromkeys(fallback)),
+        fallback=tuple(dict.fromkeys(fallback))[:MAX_TERMS],
     )
 
 
