@@ -16,7 +16,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/installed ## install the package with its offline embedder and run four searches over examples/
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh examples/demo.sh
+	VADEMECUM_EMBEDDING__PROVIDER=local PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh examples/demo.sh
 
 test: lint native reference wheel ## everything CI runs, up to the first failure
 

@@ -31,7 +31,8 @@ class RandomEmbedder:
         self.fingerprint = Fingerprint("benchmark", "random", dims)
 
     def embed_query(self, text: str) -> Vector:
-        return self.embed_documents([text])[0]
+        vector: Vector = self.embed_documents([text])[0]
+        return vector
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         rows = np.empty((len(texts), self.fingerprint.dims), np.float32)

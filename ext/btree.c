@@ -9,8 +9,8 @@ enum {
     HEADER = 100, /* bytes before the b-tree header of page 1 */
     INTERIOR = 5,
     LEAF = 13,
-    MAX_LEVELS = 20,                    /* as in SQLite */
-    MAX_CELLS = (65536 - 8) / (2 + 4), /* a cell takes its pointer and 4 bytes at least */
+    MAX_LEVELS = 20,                   /* as in SQLite */
+    MAX_CELLS = (65536 - 8) / (2 + 4), /* a cell takes 4 bytes at least, and its pointer 2 */
 };
 
 #if defined(__GNUC__)
@@ -335,6 +335,9 @@ int btree_read(btree *tree, uint64_t column, uint64_t nbytes, int64_t *rowids, i
     int status = BTREE_OK;
     for (size_t i = 0; status == BTREE_OK && i < tree->n_leaves; i++)
         status = read_leaf(tree, tree->leaves[i], column, nbytes, &out);
+    if (status == BTREE_OK && out.found + out.others < tree->n_rows)
+        status = fault(tree, tree->leaves[0], "it or another leaf changed while it was read, rows now",
+                       (int64_t)(out.found + out.others));
     *n_found = out.found;
     return status;
 }

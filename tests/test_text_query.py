@@ -15,10 +15,10 @@ from vademecum.text.tokens import tokenize
 
 @pytest.mark.parametrize("typed", ["2026-03-31", "real-time", "v1.0.21", "C++", "user@example.com", "don't", "foo:bar"])
 def test_what_breaks_a_raw_full_text_query_is_found_as_typed(typed: str) -> None:
-    connection = stored(f"Before {typed} after", "something else entirely")
-    with pytest.raises(sqlite3.OperationalError):
-        connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (typed,)).fetchall()
-    assert found(connection, query_terms(typed).terms) == {0}
+    with stored(f"Before {typed} after", "something else entirely") as connection:
+        with pytest.raises(sqlite3.OperationalError):
+            connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (typed,)).fetchall()
+        assert found(connection, query_terms(typed).terms) == {0}
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,21 @@ def test_a_query_without_words_has_no_terms_and_no_expression(typed: str) -> Non
 
 @given(TEXTS)
 def test_no_query_can_break_full_text(typed: str) -> None:
-    connection = stored("a note")
     query = query_terms(typed)
-    for terms in (query.terms, query.words, query.fallback):
-        found(connection, terms)
+    with stored("a note") as connection:
+        for terms in (query.terms, query.words, query.fallback):
+            found(connection, terms)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1), min_size=1))
 def test_any_term_is_quoted_so_that_it_cannot_act_as_an_operator(terms: list[str]) -> None:
-    stored("a note").execute("SELECT rowid FROM words WHERE words MATCH ?", (match_expression(terms),)).fetchall()
+    with stored("a note") as connection:
+        connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (match_expression(terms),)).fetchall()
 
 
 def test_thousands_of_terms_are_one_valid_expression() -> None:
-    connection = stored("needle", "hay")
-    assert found(connection, (*(f"w{number}" for number in range(5000)), "needle")) == {0}
+    with stored("needle", "hay") as connection:
+        assert found(connection, (*(f"w{number}" for number in range(5000)), "needle")) == {0}
 
 
 @given(TEXTS)
@@ -90,7 +91,8 @@ def test_terms_are_tokens_of_the_same_text_and_none_comes_twice(text: str) -> No
     ],
 )
 def test_a_query_finds_a_text_that_holds_only_some_of_its_words(text: str, query: str) -> None:
-    assert found(stored(text), query_terms(query).terms) == {0}
+    with stored(text) as connection:
+        assert found(connection, query_terms(query).terms) == {0}
 
 
 def test_runs_without_spaces_are_sought_by_pairs_and_fall_back_on_single_characters() -> None:

@@ -7,6 +7,8 @@ import sqlite3
 import string
 import time
 import unicodedata
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 from hypothesis import given
@@ -26,17 +28,18 @@ PIECES = (
 TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join))
 
 
-def stored(*texts: str) -> sqlite3.Connection:
+@contextmanager
+def stored(*texts: str) -> Iterator[sqlite3.Connection]:
     """A full-text table as the index has it: our tokens, split at spaces only."""
-    connection = sqlite3.connect(":memory:")
     marks = string.punctuation.replace("'", "''").replace('"', '""')
-    try:
-        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(body, tokenize = \"ascii tokenchars '{marks}'\")")
-    except sqlite3.OperationalError as error:
-        pytest.skip(f"this SQLite has no full text: {error}")
-    rows = [(number, " ".join(tokenize(text))) for number, text in enumerate(texts)]
-    connection.executemany("INSERT INTO words(rowid, body) VALUES (?, ?)", rows)
-    return connection
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(body, tokenize=\"ascii tokenchars '{marks}'\")")
+        except sqlite3.OperationalError as error:
+            pytest.skip(f"this SQLite has no full text: {error}")
+        rows = [(number, " ".join(tokenize(text))) for number, text in enumerate(texts)]
+        connection.executemany("INSERT INTO words(rowid, body) VALUES (?, ?)", rows)
+        yield connection
 
 
 def found(connection: sqlite3.Connection, terms: tuple[str, ...]) -> set[int]:
@@ -56,15 +59,16 @@ def test_any_text_gives_tokens_that_hold_no_space_no_control_and_no_surrogate_an
 
 @given(TEXTS)
 def test_every_token_is_found_verbatim_in_full_text(text: str) -> None:
-    connection = stored(text)
-    for token in set(tokenize(text)):
-        assert found(connection, (token,)) == {0}, token
+    with stored(text) as connection:
+        for token in set(tokenize(text)):
+            assert found(connection, (token,)) == {0}, token
 
 
 @given(TEXTS, TEXTS)
 def test_a_query_finds_a_text_exactly_if_they_share_a_term(text: str, query: str) -> None:
     terms = query_terms(query).terms
-    assert found(stored(text), terms) == ({0} if set(terms) & set(tokenize(text)) else set())
+    with stored(text) as connection:
+        assert found(connection, terms) == ({0} if set(terms) & set(tokenize(text)) else set())
 
 
 @given(st.text(st.characters(max_codepoint=127)))

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 3 };
+enum { KINDS = 3, UNSET = 0xa5 };
+
+static const unsigned char unset[8] = {UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET};
 
 static void *claim(size_t size)
 {
@@ -29,12 +31,16 @@ static int walk(const uint32_t *request, unsigned char *data, size_t length, con
     btree tree;
     int status = btree_find(&tree, data, length, request[0]);
     if (status == BTREE_OK) {
-        int64_t *rowids = claim(tree.n_rows * sizeof *rowids), *offsets = claim(tree.n_rows * sizeof *offsets);
-        size_t found;
+        size_t room = tree.n_rows * sizeof(int64_t), found;
+        int64_t *rowids = claim(room), *offsets = claim(room);
+        memset(rowids, UNSET, room);
         memcpy(data, later, n_later < length ? n_later : length);
         status = btree_read(&tree, request[1], request[2], rowids, offsets, &found);
         for (size_t i = 0; status == BTREE_OK && i < found; i++)
             if (offsets[i] < 0 || (uint64_t)offsets[i] + request[2] > length || (i && offsets[i] <= offsets[i - 1]))
+                abort();
+        for (size_t i = 0; status == BTREE_OK && i < tree.n_rows; i++)
+            if (memcmp(&rowids[i], unset, sizeof unset) == 0)
                 abort();
         free(rowids);
         free(offsets);
