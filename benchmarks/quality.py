@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.evaluation import EvaluationSet, data_folder, load
 from vademecum import Memory, Settings
+from vademecum.embed import CachedQueries
 from vademecum.embed.local import LocalEmbedder
+from vademecum.ports import Embedder
 from vademecum.settings import SearchSettings
-
-if TYPE_CHECKING:
-    from vademecum.types import Calibration, Fingerprint, Matrix, Vector
 
 #: recall@5, and recall@1, that must be reached.
 FLOORS_AT_5 = {"memory en": 0.43, "memory zh": 0.60, "memory across": 0.70}
@@ -27,34 +26,6 @@ MOST_LOST = 0.02
 #: Choices of days for the dated variant; one is enough where there are many questions.
 DATE_SEEDS = (1, 2, 3, 4, 5)
 MANY = 1000
-
-
-class Remembered:
-    """An embedder that computes each text once, however many variants ask for it."""
-
-    def __init__(self, embedder: LocalEmbedder) -> None:
-        self._embedder = embedder
-        self._queries: dict[str, Vector] = {}
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self._embedder.fingerprint
-
-    @property
-    def calibration(self) -> Calibration:
-        return self._embedder.calibration
-
-    @property
-    def batch_size(self) -> int:
-        return self._embedder.batch_size
-
-    def embed_query(self, text: str) -> Vector:
-        if text not in self._queries:
-            self._queries[text] = self._embedder.embed_query(text)
-        return self._queries[text]
-
-    def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return self._embedder.embed_documents(texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +62,7 @@ def evaluate(memory: Memory, paths: Sequence[str], questions: EvaluationSet, **o
     return Score(first / len(questions.questions), five / len(questions.questions), empty)
 
 
-def measure(questions: EvaluationSet, embedder: Remembered, report: Report) -> None:
+def measure(questions: EvaluationSet, embedder: Embedder, report: Report) -> None:
     """One set: each channel alone, the default, and the default without one stage."""
     undated = {"decay": False}
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +90,7 @@ def measure(questions: EvaluationSet, embedder: Remembered, report: Report) -> N
     measure_decay(questions, embedder, report, allowed)
 
 
-def measure_decay(questions: EvaluationSet, embedder: Remembered, report: Report, allowed: float) -> None:
+def measure_decay(questions: EvaluationSet, embedder: Embedder, report: Report, allowed: float) -> None:
     """The set as dailies of three years, with decay and without, over several choices of days."""
     with_decay, without = [], []
     for seed in DATE_SEEDS[: 1 if len(questions.questions) >= MANY else None]:
@@ -137,7 +108,7 @@ def measure_decay(questions: EvaluationSet, embedder: Remembered, report: Report
 
 def _channel(
     root: Path,
-    embedder: Remembered,
+    embedder: Embedder,
     paths: Sequence[str],
     questions: EvaluationSet,
     search: SearchSettings,
@@ -163,7 +134,8 @@ def main() -> int:
         print("no evaluation data: set VADEMECUM_EVAL_DATA to its folder", file=sys.stderr)
         return 2
     report = Report()
-    embedder = Remembered(LocalEmbedder())
+    # Each question is embedded once, however many variants ask it.
+    embedder = CachedQueries(LocalEmbedder(), size=10_000)
     print(f"{'set':15} {'variant':24} {'recall@1':>8} {'recall@5':>8} {'empty':>6}")
     for questions in load(folder):
         measure(questions, embedder, report)

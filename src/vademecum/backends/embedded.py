@@ -26,8 +26,10 @@ INDEX_FILE, VECTORS_FILE = "index.sqlite", "vectors.sqlite"
 
 _LINK = (
     "UPDATE chunks SET text_id = (SELECT t.id FROM vectors.texts t WHERE t.hash = chunks.hash)"
-    " WHERE text_id IS NULL AND {which}"
+    " WHERE {which}"
 )
+# The plus keeps the planner from walking all unlinked chunks to find one file's.
+_OF_FILE, _OF_HASH = "file_id = ? AND +text_id IS NULL", "hash = ? AND text_id IS NULL"
 
 
 class EmbeddedIndex:
@@ -78,7 +80,7 @@ class EmbeddedIndex:
             if known != uid:
                 connection.execute("UPDATE chunks SET text_id = NULL")
                 connection.execute("UPDATE main.meta SET value = ? WHERE key = 'vectors_uid'", (uid,))
-            connection.execute(_LINK.format(which="1"))
+            connection.execute(_LINK.format(which="text_id IS NULL"))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -108,7 +110,7 @@ class EmbeddedIndex:
         """Make ``chunks`` the only rows of the source, in one transaction."""
         with self._transaction() as connection:
             file_id = rows.replace_source(connection, source, chunks)
-            connection.execute(_LINK.format(which="file_id = ?"), (file_id,))
+            connection.execute(_LINK.format(which=_OF_FILE), (file_id,))
 
     def touch(self, sources: Sequence[Source]) -> None:
         """Record new stamps for sources whose content did not change."""
@@ -146,7 +148,7 @@ class EmbeddedIndex:
         with self._transaction() as connection:
             store.put(connection, lane, hashes, vectors)
         with self._transaction() as connection:
-            connection.executemany(_LINK.format(which="hash = ?"), [(digest,) for digest in hashes])
+            connection.executemany(_LINK.format(which=_OF_HASH), [(digest,) for digest in hashes])
 
     def distrust(self) -> None:
         """Have every source written anew when it is next replaced; until then the old rows answer."""

@@ -55,9 +55,10 @@ _is_grouped_number = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?").fullmatch
 
 def _run_pattern(word: str, flags: int = 0) -> re.Pattern[str]:
     """Words joined by single connectors, with what may stand before (``#tag``) and after (``C++``, ``5 %``)."""
+    # No possessive groups: Python up to 3.11.4 loses its place in them (https://github.com/python/cpython/issues/106052).
     word = f"{word}{{1,{MAX_TOKEN_LENGTH}}}+"
     return re.compile(
-        rf"[{_BEFORE}]?{word}(?:[-'./:@&=+,]{word}){{0,31}}+(?:\+\+(?!\w)|#(?!\w)|(?<=\d) ?%)?",
+        rf"[{_BEFORE}]?{word}(?:[-'./:@&=+,]{word}){{0,31}}(?:\+\+(?!\w)|#(?!\w)|(?<=\d) ?%)?",
         flags,
     )
 
