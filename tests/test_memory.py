@@ -122,6 +122,20 @@ def test_a_provider_that_fails_degrades_the_answer_and_is_named(root: Path, erro
         assert memory.sync().pending == 0
 
 
+def test_an_embedder_of_the_host_may_raise_anything_and_search_goes_on(root: Path) -> None:
+    write(root, "a.md", "the passport lies in the drawer\n")
+    embedder = HashedEmbedder()
+    embedder.fail(ZeroDivisionError("a bug of the host"))
+    with Memory.open(root, settings=NONE, embedder=embedder) as memory:
+        result = memory.search("passport", wait_ms=-1)
+        assert paths(result) == ["a.md"]
+        assert result.channels["vector"] == "failed: the embedder failed: ZeroDivisionError: a bug of the host"
+        assert memory.sync().pending == 1
+        embedder.heal()
+        assert memory.sync().embedded == 1
+        assert memory.search("passport").channels["vector"] == "ok"
+
+
 def test_a_provider_that_is_down_is_not_asked_for_every_search(root: Path) -> None:
     write(root, "a.md", "the passport lies in the drawer\n")
     embedder = HashedEmbedder()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from vademecum.embed.boundary import unit_rows
+from vademecum.embed.foreign import own_errors
 from vademecum.errors import EmbeddingError, ProviderRefusedError, ProviderReplyError
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def embed_isolating(embedder: Embedder, texts: Sequence[str]) -> tuple[list[Vect
 
 def _checked(embedder: Embedder, texts: Sequence[str]) -> Matrix:
     # The embedder may be the host program's own: what it returns is checked like any other reply.
-    rows = unit_rows(embedder.embed_documents(texts), "the embedder")
+    with own_errors():
+        rows = unit_rows(embedder.embed_documents(texts), "the embedder")
     if len(rows) != len(texts):
         raise ProviderReplyError(f"the embedder gave {len(rows)} vectors for {len(texts)} texts")
     return rows

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vademecum.embed.boundary import unit_rows
+from vademecum.embed.foreign import own_errors
 
 if TYPE_CHECKING:
     from vademecum.ports import Embedder
@@ -49,7 +50,8 @@ class CachedQueries:
             if known is not None:
                 self._vectors.move_to_end(text)
                 return known
-        vector: Vector = unit_rows([self._embedder.embed_query(text)], "the embedder")[0]
+        with own_errors():
+            vector: Vector = unit_rows([self._embedder.embed_query(text)], "the embedder")[0]
         vector.flags.writeable = False
         with self._lock:
             self._vectors[text] = vector

@@ -135,6 +135,8 @@ class Core:
             self._embedding_failed(problems[0])
         else:
             self._embedding_problem = None
+            if report.embedded:
+                self.query_vector.resume()
             self._filled_generation = self._generation()
 
     def refresh(self, wait_s: float | None) -> Refreshed:

@@ -46,6 +46,11 @@ class QueryVector:
             self._failed = None
         return vector, "ok"
 
+    def resume(self) -> None:
+        """Ask the provider again at once: it has just been heard of elsewhere."""
+        with self._lock:
+            self._failed = None
+
     def fingerprint(self) -> Fingerprint | None:
         """The embedder's space; None without an embedder or while it cannot say."""
         if self._embedder is None:
