@@ -180,6 +180,16 @@ def test_another_model_gets_vectors_of_its_own_and_keywords_do_not_notice(root: 
         assert index.vectors == {"test|hashed|64|||unit": index.chunks, "test|other|32|||unit": index.chunks}
 
 
+def test_without_any_time_the_disk_is_not_looked_at_and_own_writes_are_found_all_the_same(root: Path) -> None:
+    with Memory.open(root, settings=NONE) as memory:
+        memory.remember("the passport lies in the drawer")
+        write(root, "a.md", "passport\n")
+        result = memory.search("passport", wait_ms=0)
+        assert (paths(result), result.fresh) == (["MEMORY.md"], False)
+        assert "no time" in result.notices[0]
+        assert set(paths(memory.search("passport"))) == {"MEMORY.md", "a.md"}
+
+
 def test_a_search_that_may_not_wait_says_that_it_is_not_fresh(root: Path) -> None:
     gate = threading.Event()
 

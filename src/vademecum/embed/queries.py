@@ -31,17 +31,20 @@ class CachedQueries:
     @property
     def fingerprint(self) -> Fingerprint:
         """The wrapped embedder's."""
-        return self._embedder.fingerprint
+        with own_errors():
+            return self._embedder.fingerprint
 
     @property
     def calibration(self) -> Calibration:
         """The wrapped embedder's."""
-        return self._embedder.calibration
+        with own_errors():
+            return self._embedder.calibration
 
     @property
     def batch_size(self) -> int:
         """The wrapped embedder's."""
-        return self._embedder.batch_size
+        with own_errors():
+            return self._embedder.batch_size
 
     def embed_query(self, text: str) -> Vector:
         """One read-only unit vector, from memory if the question is among the last ``size`` different ones."""

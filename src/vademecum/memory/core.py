@@ -51,8 +51,9 @@ class Core:
             self._embedder, self.embedding_reason = found.embedder, found.reason
         else:
             self._embedder, self.embedding_reason = embedder, "given by the program"
-        cached = CachedQueries(self._embedder) if self._embedder is not None else None
-        self.query_vector = QueryVector(cached, self.embedding_reason)
+        if self._embedder is not None:
+            self._embedder = CachedQueries(self._embedder)
+        self.query_vector = QueryVector(self._embedder, self.embedding_reason)
         self.index: IndexBackend | None = None
         self.syncer: Syncer | None = None
         self.disabled: str | None = None
@@ -140,11 +141,13 @@ class Core:
             self._filled_generation = self._generation()
 
     def refresh(self, wait_s: float | None) -> Refreshed:
-        """Bring the index up to date within ``wait_s`` seconds (None: however long it takes).
+        """Bring the index up to date within ``wait_s`` seconds (None: however long it takes; 0: do not even look).
 
         Raises StoreError when the folder itself cannot be read, and IndexUnavailableError.
         """
         syncer = self._open_syncer()
+        if wait_s == 0:
+            return Refreshed(False, ("the disk was not looked at, because no time was given for it",))
         deadline = None if wait_s is None else time.monotonic() + wait_s
         report = syncer.files.wait(syncer.files.request(), wait_s)
         if report is None:
