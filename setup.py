@@ -16,7 +16,8 @@ from setuptools import Extension, setup
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 ABI3 = not FREE_THREADED
-FLAGS = ["-O3", "-g0", "-fvisibility=hidden"]
+FLAGS = ["-O3", "-g0", "-fvisibility=hidden", "-pthread"]
+WINDOWS = sys.platform == "win32"
 
 
 def native(name: str, *c_sources: str, headers: tuple[str, ...] = (), contract: str = "off") -> Extension:
@@ -25,7 +26,8 @@ def native(name: str, *c_sources: str, headers: tuple[str, ...] = (), contract: 
         [f"ext/{name}.pyx", *c_sources],
         depends=list(headers),
         include_dirs=["ext"],
-        extra_compile_args=["/O2"] if sys.platform == "win32" else [*FLAGS, f"-ffp-contract={contract}"],
+        extra_compile_args=["/O2"] if WINDOWS else [*FLAGS, f"-ffp-contract={contract}"],
+        extra_link_args=[] if WINDOWS else ["-pthread", "-lm"],
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if ABI3 else [],
         py_limited_api=ABI3,
     )
@@ -33,7 +35,12 @@ def native(name: str, *c_sources: str, headers: tuple[str, ...] = (), contract: 
 
 core = cythonize(
     [
-        native("cosine", "ext/simd.c", headers=("ext/simd.h", "ext/simd_dot.h"), contract="fast"),
+        native(
+            "cosine",
+            *("ext/simd.c", "ext/scan.c", "ext/codes.c"),
+            headers=tuple(f"ext/{name}.h" for name in ("simd", "simd_dot", "scan", "codes", "heap", "parallel")),
+            contract="fast",
+        ),
         native("similarity"),
         native("rowmap", "ext/btree.c", headers=("ext/btree.h", "ext/filemap.h")),
     ],

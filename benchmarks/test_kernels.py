@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from vademecum.kernels import reference
+from benchmarks.vectors import Clustered
+from vademecum.kernels import codes_reference, reference
 
 cosine = pytest.importorskip("vademecum._native.cosine", reason="the native core is not built")
 similarity = pytest.importorskip("vademecum._native.similarity", reason="the native core is not built")
@@ -81,6 +86,114 @@ def test_top_k(benchmark: Any, top_k: Callable[..., Any], rows: Floats, batch: i
     rounds = 15 if batch == 1 else 3
     indices, _ = benchmark.pedantic(top_k, (rows, queries, K), rounds=rounds, warmup_rounds=1)
     assert indices.tolist() == numpy_top_k(rows, queries, K)[0].tolist()
+
+
+# --- scans of a mapped file, side by side ---
+
+SCANNED, QUERIES, ROUNDS = 100_000, 32, 9
+
+
+@pytest.fixture(scope="module", params=[384, 1536])
+def scanned(request: pytest.FixtureRequest) -> Iterator[tuple[Any, Floats, Floats]]:
+    """A mapped file of vectors, the same vectors in an array, and queries."""
+    from benchmarks.vectorfile import VectorFile
+
+    clustered = Clustered(request.param)
+    rows = clustered.rows(SCANNED)
+    with tempfile.TemporaryDirectory() as folder:
+        yield VectorFile(Path(folder) / "vectors.sqlite", rows), rows, clustered.queries(rows, QUERIES)
+
+
+def in_turn(contenders: dict[str, Callable[[], Any]]) -> dict[str, dict[str, float]]:
+    """Median milliseconds of each, and median ratio to the first in the same round: what disturbs, disturbs all."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(ROUNDS + 1):
+        for name, call in contenders.items():
+            start = perf_counter()
+            call()
+            times[name].append(perf_counter() - start)
+    first = next(iter(times.values()))
+    return {
+        name: {
+            "ms": round(1000 * median(each[1:]), 2),
+            "ratio": round(median(a / b for a, b in zip(each[1:], first[1:], strict=True)), 3),
+        }
+        for name, each in times.items()
+    }
+
+
+def record(benchmark: Any, group: str, contenders: dict[str, Callable[[], Any]]) -> None:
+    benchmark.group = group
+    benchmark.extra_info.update(in_turn(contenders))
+    benchmark.pedantic(next(iter(contenders.values())), rounds=3)
+    print(f"\n{group}", *(f"  {name}: {each}" for name, each in benchmark.extra_info.items()), sep="\n")
+
+
+def test_one_query_over_the_map(benchmark: Any, scanned: tuple[Any, Floats, Floats]) -> None:
+    file, rows, queries = scanned
+    query, shuffled = queries[:1], np.random.default_rng(1).permutation(SCANNED)
+    every_row, every_code = file.span(file.row_offsets, 4 * file.dims), file.span(file.code_offsets, file.dims + 8)
+    by_codes = file.map, file.code_offsets, file.rows_of_codes, file.code_ids, file.dims
+    by_rows = file.map, file.row_offsets, file.row_ids, file.dims
+    in_disorder = file.map, file.row_offsets[shuffled], file.row_ids[shuffled], file.dims
+    expected = cosine.top_k_at(*by_rows, query, K)
+    assert expected[0].tolist() == (numpy_top_k(rows, query, K)[0] + 1).tolist()
+    assert cosine.search_codes(*by_codes, query[0], K)[0].tolist() == expected[0][0].tolist()
+    record(
+        benchmark,
+        f"top {K} of {SCANNED} x {file.dims} in a mapped file",
+        {
+            "read all rows once": every_row.sum,
+            "native, by rows": lambda: cosine.top_k_at(*by_rows, query, K),
+            "native, by rows in disorder": lambda: cosine.top_k_at(*in_disorder, query, K),
+            "native, by rows in an array": lambda: cosine.top_k(rows, query, K),
+            "numpy, by rows in an array": lambda: numpy_top_k(rows, query, K),
+            "read all codes once": every_code.sum,
+            "native, by codes": lambda: cosine.search_codes(*by_codes, query[0], K),
+            "native, by codes, two threads": lambda: cosine.search_codes(*by_codes, query[0], K, threads=2),
+            "native, by rows, two threads": lambda: cosine.top_k_at(*by_rows, query, K, threads=2),
+        },
+    )
+
+
+def test_a_batch_of_queries_over_the_map(benchmark: Any, scanned: tuple[Any, Floats, Floats]) -> None:
+    file, rows, queries = scanned
+    by_rows = file.map, file.row_offsets, file.row_ids, file.dims
+    windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(file.map, np.uint8), 4 * file.dims)
+
+    def copy_and_multiply() -> Any:
+        return numpy_top_k(windows[file.row_offsets].view(np.float32), queries, K)
+
+    record(
+        benchmark,
+        f"top {K} of {SCANNED} x {file.dims} in a mapped file, {QUERIES} queries",
+        {
+            "native, at once": lambda: cosine.top_k_at(*by_rows, queries, K),
+            "native, one by one": lambda: [cosine.top_k_at(*by_rows, query[None], K) for query in queries],
+            "numpy, copied to an array": copy_and_multiply,
+            "numpy, in an array": lambda: numpy_top_k(rows, queries, K),
+        },
+    )
+
+
+def test_how_many_rows_are_scored_in_a_search_by_codes(benchmark: Any, scanned: tuple[Any, Floats, Floats]) -> None:
+    file, _, queries = scanned
+    codes = file.map, file.code_offsets, file.rows_of_codes, file.code_ids, file.dims
+    scored = sorted(cosine.search_codes(*codes, query, K)[2] for query in queries)
+    bounded = sorted(len(cosine.bound_codes(file.map, file.code_offsets, file.dims, query, K)[0]) for query in queries)
+    for name, counts in (("scored", scored), ("candidates", bounded)):
+        benchmark.extra_info[name] = {"median": counts[len(counts) // 2], "p95": counts[int(0.95 * len(counts))]}
+    print(f"\n{file.dims}: {benchmark.extra_info}")
+    benchmark.pedantic(cosine.search_codes, (*codes, queries[0], K), rounds=5)
+
+
+@pytest.mark.parametrize("twin", [cosine, codes_reference], ids=["native", "reference"])
+def test_encode(benchmark: Any, twin: Any, rows: Floats) -> None:
+    benchmark.group = f"codes of 10000 x {rows.shape[1]}"
+    benchmark.pedantic(twin.encode, (rows[:10_000],), rounds=5, warmup_rounds=1)
+
+
+# --- similarity ---
 
 
 @pytest.mark.parametrize("twin", [similarity, reference], ids=["native", "reference"])

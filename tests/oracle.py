@@ -127,6 +127,9 @@ class MemoryIndex:
     def vector_state(self, lane: Lane) -> str:
         return "ok"
 
+    def notes(self) -> Mapping[str, str]:
+        return {}
+
     def missing_vectors(self, lane: Lane, limit: int) -> Sequence[MissingText]:
         missing = {r.chunk.hash: r.chunk for r in reversed(self.rows) if r.chunk.hash not in self.vectors[lane.id]}
         firsts = [r.chunk for r in self.rows if missing.get(r.chunk.hash) is r.chunk]

@@ -552,7 +552,7 @@ def test_a_read_only_root_is_searched_with_its_index_in_the_users_cache(root: Pa
 
 
 def test_a_full_disk_loses_neither_markdown_nor_search(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "2m") as folder:
+    with small_disk(tmp_path / "disk", "4m") as folder:
         root = init(folder / "root")
         write(root, "a.md", "bond\n")
         with Memory.open(root, settings=NONE) as memory:

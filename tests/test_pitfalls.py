@@ -484,7 +484,7 @@ def test_3d_what_was_just_written_is_found_at_once(open_memory: OpenMemory) -> N
 
 def test_3d_an_answer_that_may_be_stale_says_so(open_memory: OpenMemory) -> None:
     memory = open_memory({f"note{n}.md": f"Text number {n}. " * 300 for n in range(200)})
-    result = memory.search("number", wait_ms=0)
+    result = memory.search("number", wait_ms=1)
     assert not result.fresh
     assert any("still being indexed" in notice for notice in result.notices)
     assert memory.search("number").fresh

@@ -39,6 +39,10 @@ class IndexReader(Protocol):
         """ "ok", or "off: why" when the lane's vectors cannot be used with this index."""
         ...
 
+    def notes(self) -> Mapping[str, str]:
+        """How the reads of this snapshot were made so far, for the explanation of a search."""
+        ...
+
     def search_keyword(self, terms: Sequence[str], k: int, where: Where) -> Sequence[Scored]:
         """The k best chunks that contain at least one term, by BM25 (greater is better), ties by id."""
         ...

@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING
 
 from vademecum.backends.snapshot import EmbeddedReader
 from vademecum.index import rows, schema
-from vademecum.sqlite import ReaderPool, connect, exclusive, migrate, translated
+from vademecum.sqlite import Connection, ReaderPool, connect, exclusive, migrate, translated
 from vademecum.types import Calibration, Chunk, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
 from vademecum.vectors import store
+from vademecum.vectors.mapped import VectorMap
 
 if TYPE_CHECKING:
     from vademecum.types import Matrix
 
+_SNAPSHOT_TRIES = 3
 INDEX_FILE, VECTORS_FILE = "index.sqlite", "vectors.sqlite"
 
-_LINK = (
-    "UPDATE chunks SET text_id = (SELECT t.id FROM vectors.texts t WHERE t.hash = chunks.hash)"
-    " WHERE {which}"
-)
+_LINK = "UPDATE chunks SET text_id = (SELECT t.id FROM vectors.texts t WHERE t.hash = chunks.hash) WHERE {which}"
 # The plus keeps the planner from walking all unlinked chunks to find one file's.
 _OF_FILE, _OF_HASH = "file_id = ? AND +text_id IS NULL", "hash = ? AND text_id IS NULL"
 
@@ -57,8 +56,9 @@ class EmbeddedIndex:
                 self._writer.close()
                 raise
         self._readers = ReaderPool(self._connect)
+        self._map = VectorMap(vectors_path)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         connection = connect(self._path)
         try:
             connection.execute("ATTACH DATABASE ? AS vectors", (str(self._folder / VECTORS_FILE),))
@@ -83,20 +83,27 @@ class EmbeddedIndex:
             connection.execute(_LINK.format(which="text_id IS NULL"))
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[Connection]:
         with self._writing, translated(self._path), exclusive(self._writer) as connection:
             yield connection
 
     @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
+    def _read(self) -> Iterator[Connection]:
         with translated(self._path), self._readers.reader() as connection:
             yield connection
 
     @contextmanager
     def reader(self) -> Iterator[EmbeddedReader]:
-        """A snapshot of both files; the index is pinned before the vectors."""
-        with self._read() as connection:
-            yield EmbeddedReader(connection)
+        """A snapshot of both files; the index is pinned before the vectors.
+
+        While others commit, a snapshot whose vectors stand in the file itself may take another try.
+        """
+        for tries_left in reversed(range(_SNAPSHOT_TRIES)):
+            with self._read() as connection:
+                reader = EmbeddedReader(connection, self._map)
+                if tries_left == 0 or self._map.settled(connection):
+                    yield reader
+                    return
 
     def fingerprints(self) -> Mapping[str, Source]:
         """Every source in the index, by path. Asked before every search, so kept until one changes."""
@@ -182,6 +189,7 @@ class EmbeddedIndex:
     def close(self) -> None:
         """Release files and connections. A second call does nothing."""
         self._readers.close()
+        self._map.close()
         with self._writing:
             self._writer.close()
 

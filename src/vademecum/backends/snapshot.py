@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vademecum.index import keyword, rows, schema
 from vademecum.index.conditions import to_sql
+from vademecum.sqlite import Connection
 from vademecum.text.query import match_expression
 from vademecum.types import ChunkRow, Condition, Frequencies, Lane, Scored, Where
-from vademecum.vectors import scan, store
+from vademecum.vectors import store
+from vademecum.vectors.exact import ExactSearch
+from vademecum.vectors.mapped import VectorMap
 
 if TYPE_CHECKING:
     from vademecum.types import Vector
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
 class EmbeddedReader:
     """An `IndexReader` over one connection inside a read transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection, vector_map: VectorMap) -> None:
         self._connection = connection
+        self._exact = ExactSearch(connection, vector_map)
         # Reading pins each file: the index first, so that no chunk refers to a vector of a later time.
         self._generation = schema.counter(connection, "generation")
         self._uid = store.read_uid(connection)
@@ -40,6 +43,10 @@ class EmbeddedReader:
             return "off: vectors.sqlite was replaced while the index was open; open the memory again"
         return "ok"
 
+    def notes(self) -> Mapping[str, str]:
+        """``vectors``: "map" if the last vector read took the mapped file, else "select"; absent if there was none."""
+        return {} if self._exact.way is None else {"vectors": self._exact.way}
+
     def search_keyword(self, terms: Sequence[str], k: int, where: Where) -> Sequence[Scored]:
         """The k best chunks that contain at least one term, by BM25, ties by id."""
         return keyword.search(self._connection, terms, match_expression(terms), k, self._needed(where))
@@ -50,7 +57,7 @@ class EmbeddedReader:
             return []
         condition, parameters = to_sql(self._needed(where))
         allowed = f"SELECT c.text_id FROM chunks c WHERE {condition} AND c.text_id IS NOT NULL"  # noqa: S608
-        texts = dict(scan.top_texts(self._connection, lane, query, k, allowed, parameters))
+        texts = dict(self._exact.top_texts(lane, query, k, allowed, parameters))
         if not texts:
             return []
         # Two users can share a text: the same filter again, now on the chunks.
@@ -72,7 +79,7 @@ class EmbeddedReader:
                 f"SELECT id, text_id FROM chunks WHERE text_id NOT NULL AND id IN ({', '.join('?' * len(part))})",  # noqa: S608
                 part,
             ).fetchall()
-            cosines = scan.score_texts(self._connection, lane, sorted({text_id for _, text_id in texts}), query)
+            cosines = self._exact.score_texts(lane, sorted({text_id for _, text_id in texts}), query)
             scores.update({chunk_id: cosines[text_id] for chunk_id, text_id in texts if text_id in cosines})
         return scores
 

@@ -1,16 +1,31 @@
 """The kernels, and the only place that chooses between the native core and its plain twin.
 
 ``VADEMECUM_KERNELS`` may be ``native`` (an error where it is not installed) or ``reference``; unset, the native
-core serves if it is there. ``NAME`` says which one was chosen. The twin, ``reference``, documents every function.
+core serves if it is there. ``NAME`` says which one was chosen. The twins, ``reference`` and ``codes_reference``,
+document every function.
 """
 
 import os
-from importlib import import_module
 
 from vademecum.errors import KernelError
 from vademecum.kernels.reference import TokenSets
 
-__all__ = ["NAME", "TokenSets", "instruction_set", "jaccard", "mmr", "scores", "token_sets", "top_k"]
+__all__ = [
+    "NAME",
+    "FileMap",
+    "TokenSets",
+    "bound_codes",
+    "encode",
+    "instruction_set",
+    "jaccard",
+    "mmr",
+    "scores",
+    "scores_at",
+    "search_codes",
+    "token_sets",
+    "top_k",
+    "top_k_at",
+]
 
 
 def _choose() -> str:
@@ -20,8 +35,7 @@ def _choose() -> str:
     if wanted == "reference":
         return wanted
     try:
-        import_module("vademecum._native.cosine")
-        import_module("vademecum._native.similarity")
+        from vademecum._native import cosine, rowmap, similarity  # noqa: F401
     except ImportError as error:
         if wanted:
             raise KernelError(
@@ -36,9 +50,25 @@ def _choose() -> str:
 NAME = _choose()
 
 if NAME == "native":
-    from vademecum._native import cosine, similarity
+    from vademecum._native import cosine, rowmap, similarity
 
+    FileMap: type[rowmap.FileMap] | None = rowmap.FileMap
     instruction_set, scores, top_k = cosine.instruction_set, cosine.scores, cosine.top_k
+    scores_at, top_k_at = cosine.scores_at, cosine.top_k_at
+    encode, bound_codes, search_codes = cosine.encode, cosine.bound_codes, cosine.search_codes
     token_sets, jaccard, mmr = similarity.token_sets, similarity.jaccard, similarity.mmr
 else:
-    from vademecum.kernels.reference import instruction_set, jaccard, mmr, scores, token_sets, top_k
+    from vademecum.kernels.codes_reference import bound_codes, encode, search_codes
+    from vademecum.kernels.reference import (
+        instruction_set,
+        jaccard,
+        mmr,
+        scores,
+        scores_at,
+        token_sets,
+        top_k,
+        top_k_at,
+    )
+
+    # Without the native core vectors are read through SQL.
+    FileMap = None

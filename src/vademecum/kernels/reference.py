@@ -7,12 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vademecum.errors import UsageError
+from vademecum.kernels.checks import (
+    allowed_places,
+    check_array,
+    check_count,
+    check_dims,
+    check_threads,
+    checked_k,
+    rows_in,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 #: Sets of token hashes: all hashes (uint64) and, for n sets, n + 1 bounds (int64). Set i is
 #: hashes[bounds[i]:bounds[i + 1]], ascending and without repeats.
@@ -37,15 +49,24 @@ def scores(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.
     Raises:
         UsageError or TypeError: wrong type, layout or shape.
     """
-    _check_floats("rows", rows, 2)
-    _check_floats("query", query, 1)
-    _check_dims(rows, query)
-    result = np.empty(len(rows), dtype=np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):
-        for start in range(0, len(rows), BLOCK_ROWS):
-            block = rows[start : start + BLOCK_ROWS]
-            result[start : start + BLOCK_ROWS] = (block * query).sum(axis=1)
-    return result
+    check_array("rows", rows, np.float32, 2)
+    check_array("query", query, np.float32, 1)
+    check_dims(rows.shape[1], query)
+    return _scores(rows, np.arange(len(rows)), query)
+
+
+def scores_at(
+    base: ReadableBuffer, offsets: NDArray[np.int64], dims: int, query: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Dot product with ``query`` (d,) of rows that lie anywhere in ``base``: float32 (n,), exactly as in top_k_at.
+
+    Raises:
+        UsageError or TypeError: as in top_k_at.
+    """
+    rows = rows_in("offsets", base, offsets, 4 * dims)
+    check_array("query", query, np.float32, 1)
+    check_dims(dims, query)
+    return _scores(rows, offsets, query)
 
 
 def top_k(
@@ -65,19 +86,52 @@ def top_k(
     Raises:
         UsageError or TypeError: wrong type, layout or shape; negative k.
     """
-    _check_floats("rows", rows, 2)
-    _check_floats("queries", queries, 2)
-    _check_dims(rows, queries)
-    size = min(_checked_k(k), len(rows))
-    indices = np.full((len(queries), size), -1, dtype=np.int64)
-    best = np.full((len(queries), size), -np.inf, dtype=np.float32)
-    for i, query in enumerate(queries):
-        scored = scores(rows, query)
-        finite = np.flatnonzero(np.isfinite(scored))
-        order = finite[np.argsort(-scored[finite], kind="stable")][:size]
-        indices[i, : len(order)] = order
-        best[i, : len(order)] = scored[order]
-    return indices, best
+    check_array("rows", rows, np.float32, 2)
+    check_array("queries", queries, np.float32, 2)
+    check_dims(rows.shape[1], queries)
+    places = np.arange(len(rows))
+    return _top_k(rows, places, places, queries, min(checked_k(k), len(rows)))
+
+
+def top_k_at(
+    base: ReadableBuffer,
+    offsets: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    dims: int,
+    queries: NDArray[np.float32],
+    k: int,
+    *,
+    allowed: NDArray[np.bool_] | NDArray[np.uint8] | None = None,
+    threads: int = 1,
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The k best rows for each query by dot product, best first; equal scores by id. The rows lie anywhere.
+
+    Args:
+        base: a contiguous buffer of bytes.
+        offsets: int64 (n,), where each row begins in it: ``dims`` little-endian float32, of any alignment. Ascending
+            order is the fastest.
+        ids: int64 (n,), what to call the rows.
+        queries: float32 (q, dims), C-contiguous. They share the passes over the rows.
+        k: how many; more than n means n.
+        allowed: bool or uint8 (n,); rows where it is 0 are passed over.
+        threads: how many to use at most, of those that 32 MiB of rows each keep busy. The result is the same.
+
+    Returns:
+        ids int64 (q, min(k, n)) and scores float32 of the same shape. A row whose score is not finite is never among
+        them; where too few are left, the rest has id -1 and score -inf.
+
+    Raises:
+        UsageError or TypeError: wrong type, layout or shape; negative k; a row is not all in the buffer.
+    """
+    rows = rows_in("offsets", base, offsets, 4 * dims)
+    check_array("ids", ids, np.int64, 1)
+    check_count("ids", ids, len(offsets))
+    check_array("queries", queries, np.float32, 2)
+    check_dims(dims, queries)
+    check_threads(threads)
+    size = min(checked_k(k), len(offsets))
+    places = allowed_places(allowed, len(offsets))
+    return _top_k(rows, offsets[places], ids[places], queries, size)
 
 
 def token_sets(texts: Sequence[str]) -> TokenSets:
@@ -132,7 +186,7 @@ def mmr(relevance: Sequence[float] | NDArray[np.float64], sets: TokenSets, lam: 
         return lam * values[item] - (1.0 - lam) * similarity, values[item], -item
 
     left = set(range(len(hashed)))
-    for _ in range(min(_checked_k(k), len(hashed))):
+    for _ in range(min(checked_k(k), len(hashed))):
         picked.append(max(left, key=rank))
         left.remove(picked[-1])
     return np.array(picked, dtype=np.int64)
@@ -174,21 +228,25 @@ def _checked_relevance(relevance: Sequence[float] | NDArray[np.float64], count: 
     return result
 
 
-def _checked_k(k: int) -> int:
-    if k < 0:
-        raise UsageError(f"k is {k}; it must be 0 or more")
-    return k
+def _scores(rows: NDArray[Any], places: NDArray[np.int64], query: NDArray[np.float32]) -> NDArray[np.float32]:
+    result = np.empty(len(places), dtype=np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for start in range(0, len(places), BLOCK_ROWS):
+            block = rows[places[start : start + BLOCK_ROWS]].view("<f4")
+            result[start : start + BLOCK_ROWS] = (block * query).sum(axis=1)
+    return result
 
 
-def _check_floats(name: str, array: NDArray[np.float32], dimensions: int) -> None:
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} is a {type(array).__name__}; it must be a numpy array")
-    if array.dtype != np.float32 or array.ndim != dimensions or not array.flags.c_contiguous:
-        raise UsageError(
-            f"{name} is {array.dtype} with {array.ndim} dimensions; it must be C-contiguous float32 with {dimensions}"
-        )
-
-
-def _check_dims(rows: NDArray[np.float32], queries: NDArray[np.float32]) -> None:
-    if rows.shape[1] != queries.shape[-1]:
-        raise UsageError(f"rows have {rows.shape[1]} dimensions and queries have {queries.shape[-1]}; they must agree")
+def _top_k(
+    rows: NDArray[Any], places: NDArray[np.int64], ids: NDArray[np.int64], queries: NDArray[np.float32], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """``rows[place]`` is a row, of float32 or of their bytes."""
+    best_ids = np.full((len(queries), size), -1, dtype=np.int64)
+    best = np.full((len(queries), size), -np.inf, dtype=np.float32)
+    for i, query in enumerate(queries):
+        scored = _scores(rows, places, query)
+        finite = np.flatnonzero(np.isfinite(scored))
+        order = finite[np.lexsort((ids[finite], -scored[finite]))][:size]
+        best_ids[i, : len(order)] = ids[order]
+        best[i, : len(order)] = scored[order]
+    return best_ids, best

@@ -140,8 +140,8 @@ class Memory:
         """The most relevant chunks, best first. Unset arguments take their setting.
 
         The index is first brought up to date, for at most ``wait_ms`` milliseconds (-1: however long it takes,
-        0: the disk is not even looked at); ``fresh`` says whether that was enough. A broken index or provider raises nothing: see ``disabled``,
-        ``channels`` and ``notices``. Raises UsageError for arguments that cannot be meant.
+        0: the disk is not even looked at); ``fresh`` says whether that was enough. A broken index or provider raises
+        nothing: see ``disabled``, ``channels`` and ``notices``. Raises UsageError for arguments that cannot be meant.
         """
         began = time.perf_counter()
         today = self._core.today()

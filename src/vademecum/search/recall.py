@@ -72,6 +72,7 @@ def recall(
         "keyword_candidates": len(by_words),
         "vector_candidates": len(by_vector),
         "lane": lane.fingerprint if lane is not None else None,
+        **reader.notes(),
     }
     known_mass = sum(weights[term] for term in known)
     return Recall(candidates, sum(weights.values()), known_mass, frequencies.total, explanation)

@@ -4,23 +4,58 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from vademecum.errors import IndexCorruptError, IndexUnavailableError
+
+T = TypeVar("T")
+ConnectionT = TypeVar("ConnectionT", bound=sqlite3.Connection)
+
+#: How many notes a connection keeps; the one unused for longest goes first.
+MOST_NOTES = 16
 
 #: How long a writer waits for another process's transaction; ours last milliseconds.
 BUSY_SECONDS = 30.0
 
 
-def connect(path: Path, *, page_size: int = 4096, autocheckpoint: int = 1000) -> sqlite3.Connection:
+class Connection(sqlite3.Connection):
+    """A connection that can keep what was learnt through it for as long as nobody else commits.
+
+    ``PRAGMA data_version`` is comparable only with earlier values of the same connection, so such notes live here.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """See sqlite3.Connection."""
+        super().__init__(*arguments, **options)
+        self._notes: dict[Hashable, tuple[list[int], Any]] = {}
+
+    def noted(self, schemas: Sequence[str], key: Hashable, learn: Callable[[], T]) -> T:
+        """``learn()``, or what it gave before if no other connection has committed to ``schemas`` since.
+
+        None is not kept. Call within a transaction that has already read from each of the schemas.
+        """
+        versions = [self.execute(f"PRAGMA {schema}.data_version").fetchone()[0] for schema in schemas]
+        known = self._notes.pop(key, None)
+        value = known[1] if known is not None and known[0] == versions else learn()
+        if value is not None:
+            self._notes[key] = versions, value
+        while len(self._notes) > MOST_NOTES:
+            del self._notes[next(iter(self._notes))]
+        return cast("T", value)
+
+
+def connect(path: Path, *, page_size: int = 4096, autocheckpoint: int = 1000) -> Connection:
     """Open or create a database in WAL mode, in autocommit: transactions are begun by name.
 
     ``page_size`` (bytes) counts only for a new file. ``autocheckpoint`` counts pages. Raises sqlite3 errors as they
     are; callers wrap them with `translated`.
     """
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=Connection
+    )
     try:
         connection.execute(f"PRAGMA page_size = {page_size:d}")
         _switch_to_wal(connection)
@@ -48,7 +83,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def exclusive(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def exclusive(connection: ConnectionT) -> Iterator[ConnectionT]:
     """A write transaction: the write lock is taken at once, so reads inside it stay true until the commit."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -61,7 +96,7 @@ def exclusive(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def snapshot(connection: ConnectionT) -> Iterator[ConnectionT]:
     """A read transaction: everything inside sees one state of each attached file."""
     connection.execute("BEGIN")
     try:

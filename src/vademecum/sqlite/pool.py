@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from vademecum.errors import IndexUnavailableError
-from vademecum.sqlite.connection import snapshot
+from vademecum.sqlite.connection import Connection, snapshot
 
 
 class ReaderPool:
     """Hands out connections inside a read transaction. Safe to share between threads."""
 
-    def __init__(self, open_connection: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, open_connection: Callable[[], Connection]) -> None:
         self._open = open_connection
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._closed = False
 
     @contextmanager
-    def reader(self) -> Iterator[sqlite3.Connection]:
+    def reader(self) -> Iterator[Connection]:
         """A connection that sees one state of the database until the context ends."""
         connection = self._take()
         try:
@@ -35,7 +35,7 @@ class ReaderPool:
             raise
         self._give_back(connection)
 
-    def _take(self) -> sqlite3.Connection:
+    def _take(self) -> Connection:
         with self._lock:
             if self._closed:
                 raise IndexUnavailableError("the memory has been closed; open it again")
@@ -43,7 +43,7 @@ class ReaderPool:
                 return self._idle.pop()
         return self._open()
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _give_back(self, connection: Connection) -> None:
         with self._lock:
             if not self._closed:
                 self._idle.append(connection)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PAGE_SIZE = 65536
 #: Pages, so 4 MiB of log.
 AUTOCHECKPOINT = 64
+#: Bytes of a code beside one per dimension: its scale and the norm of its residual, float32 each.
+CODE_EXTRA = 8
 #: Bytes of the file that SQLite may read in place.
 MMAP_SIZE = 1 << 36
 
@@ -62,12 +64,15 @@ def ensure_lane(connection: sqlite3.Connection, fingerprint: Fingerprint, prior:
     )
     lane_id = int(cursor.lastrowid or 0)
     connection.execute(f"CREATE TABLE vectors.v{lane_id:d}(id INTEGER PRIMARY KEY, vec BLOB NOT NULL)")
+    connection.execute(f"CREATE TABLE vectors.c{lane_id:d}(id INTEGER PRIMARY KEY, code BLOB NOT NULL)")
     return Lane(lane_id, fingerprint.key, fingerprint.dims, prior)
 
 
 def put(connection: sqlite3.Connection, lane: Lane, hashes: Sequence[bytes], vectors: Matrix) -> None:
-    """Store one row per hash. Call in a transaction. Rows must be finite and of unit length."""
+    """Store one row and its code per hash. Call in a transaction. Rows must be finite and of unit length."""
     import numpy as np
+
+    from vademecum import kernels
 
     if vectors.shape != (len(hashes), lane.dims):
         raise IndexUnavailableError(
@@ -79,8 +84,8 @@ def put(connection: sqlite3.Connection, lane: Lane, hashes: Sequence[bytes], vec
         raise IndexUnavailableError(f"vector {wrong[0]} has length {lengths[wrong[0]]}: expected 1")
     connection.executemany("INSERT OR IGNORE INTO vectors.texts(hash) VALUES (?)", ((digest,) for digest in hashes))
     rows = np.ascontiguousarray(vectors, dtype="<f4")
-    connection.executemany(
-        f"INSERT OR REPLACE INTO vectors.v{lane.id:d}(id, vec)"  # noqa: S608
-        " SELECT id, ? FROM vectors.texts WHERE hash = ?",
-        ((row.tobytes(), digest) for row, digest in zip(rows, hashes, strict=True)),
-    )
+    for table, blobs in ((f"v{lane.id:d}(id, vec)", rows), (f"c{lane.id:d}(id, code)", kernels.encode(rows))):
+        connection.executemany(
+            f"INSERT OR REPLACE INTO vectors.{table} SELECT id, ? FROM vectors.texts WHERE hash = ?",  # noqa: S608
+            ((blob.tobytes(), digest) for blob, digest in zip(blobs, hashes, strict=True)),
+        )
