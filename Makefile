@@ -7,18 +7,20 @@ INSTALL     := -m pip install -qq --disable-pip-version-check
 EXTENSION   := pyproject.toml setup.py $(wildcard ext/*)
 WHEEL_VENV  := build/wheel-venv
 OUT_OF_TREE := build/smoke
+# These would slow numpy down, and with it what we are measured against.
+UNTUNED     := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint native reference wheel quality bench stress clean
+.PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/installed ## install the package with its offline embedder and run four searches over examples/
 	VADEMECUM_EMBEDDING__PROVIDER=local PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh examples/demo.sh
 
-test: lint native reference wheel ## everything CI runs, up to the first failure
+test: lint native reference bench-small wheel ## everything CI runs, up to the first failure
 
 lint: $(VENV)/developed ## style, types, who imports whom
 	$(RUN) ruff check
@@ -47,8 +49,17 @@ wheel: $(VENV)/developed ## a wheel built from the sdist, installed in a clean e
 quality: $(VENV)/developed ## recall on public questions; fails below its floors
 	$(RUN) benchmarks.quality
 
-bench: $(VENV)/developed ## how fast, beside the reference kernels
-	$(RUN) pytest -q benchmarks --benchmark-only
+bench: $(VENV)/developed ## how fast: kernels, the engine, how it grows; a quarter of an hour, into benchmarks/results
+	mkdir -p build
+	$(UNTUNED) $(RUN) pytest -q benchmarks --benchmark-only --benchmark-json=build/pytest-benchmark.json
+	$(UNTUNED) $(RUN) benchmarks.roof
+	$(UNTUNED) $(RUN) benchmarks.scaling --kernels build/pytest-benchmark.json
+
+bench-small: $(VENV)/developed ## a few seconds of it, and the tests of its judge and its tables; no time is judged
+	$(RUN) pytest -q benchmarks/test_small.py benchmarks/test_report.py
+
+bench-peers: $(VENV)/developed ## beside other libraries, each in an environment of its own under build/peers-venv
+	$(UNTUNED) $(RUN) benchmarks.peers
 
 stress: $(VENV)/developed ## the tests that grow with patience, at full length
 	VADEMECUM_STRESS=1 VADEMECUM_KERNELS=native $(RUN) pytest -q -m stress

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -65,12 +66,17 @@ class Words:
             yield self.draw(6)
 
 
-def write_folder(root: Path, chunks: int) -> None:
-    """Files of ten sections; at the default settings each section is a chunk of about 700 characters."""
+def let_settle() -> None:
+    """Wait until files just written count as settled; before, every search reads them again."""
+    time.sleep(2.5)
+
+
+def write_folder(root: Path, chunks: int, sections_per_file: int = SECTIONS_PER_FILE) -> None:
+    """Files of some sections; at the default settings each section is a chunk of about 700 characters."""
     words = Words()
-    for number in range(chunks // SECTIONS_PER_FILE):
+    for number in range(chunks // sections_per_file):
         sections = [
-            f"\n## Section {section}\n\n{words.draw(_WORDS_PER_SECTION)}\n" for section in range(SECTIONS_PER_FILE)
+            f"\n## Section {section}\n\n{words.draw(_WORDS_PER_SECTION)}\n" for section in range(sections_per_file)
         ]
         file = root / f"notes/{number // 100:03d}/{number:05d}.md"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ COMPARE = {
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
     "prefix": lambda a, b: a.startswith(b),
-    "glob": fnmatch.fnmatchcase,
+    "glob": lambda a, b: any(fnmatch.fnmatchcase(a, glob) for glob in ((b,) if isinstance(b, str) else b)),
     "has": lambda a, b: b in a,
 }
 
@@ -131,9 +131,9 @@ class MemoryIndex:
         return {}
 
     def missing_vectors(self, lane: Lane, limit: int) -> Sequence[MissingText]:
-        missing = {r.chunk.hash: r.chunk for r in reversed(self.rows) if r.chunk.hash not in self.vectors[lane.id]}
-        firsts = [r.chunk for r in self.rows if missing.get(r.chunk.hash) is r.chunk]
-        return [MissingText(c.hash, c.heading, c.text) for c in firsts[:limit]]
+        missing = {r.chunk.hash: r.id for r in reversed(self.rows) if r.chunk.hash not in self.vectors[lane.id]}
+        firsts = [r for r in self.rows if missing.get(r.chunk.hash) == r.id]
+        return [MissingText(r.chunk.hash, r.chunk.heading, r.chunk.text, r.source.path) for r in firsts[:limit]]
 
     def count_missing(self, lane: Lane) -> int:
         return len({r.chunk.hash for r in self.rows} - self.vectors[lane.id].keys())
@@ -188,8 +188,9 @@ class MemoryIndex:
             if r.id in set(ids) and r.chunk.hash in stored
         }
 
-    def document_frequencies(self, terms: Sequence[str]) -> Frequencies:
-        return Frequencies(len(self.rows), {term: sum(term in r.tokens for r in self.rows) for term in terms})
+    def document_frequencies(self, terms: Sequence[str], where: Where) -> Frequencies:
+        rows = [r for r in self.rows if r.meets(where)]
+        return Frequencies(len(rows), {term: sum(term in r.tokens for r in rows) for term in terms})
 
     def get(self, ids: Sequence[int]) -> Sequence[ChunkRow]:
         by_id = {r.id: r for r in self.rows}

@@ -55,7 +55,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True)
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def read_only(folder: Path) -> Iterator[Path]:
         _mount("-o", "remount,bind,ro", folder)
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True)
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def _mount(*arguments: str | Path) -> None:

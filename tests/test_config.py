@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -360,3 +361,45 @@ def test_a_folder_from_elsewhere_cannot_say_where_notes_and_keys_are_sent(root: 
 def test_an_absurd_number_is_a_settings_error(root: Path, home: Path) -> None:
     write_root(root, f"[search]\nmax_results = 1{'0' * 400}\n")
     assert "search.max_results" in refused(root, {"HOME": str(home)})
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX links and pipes")
+
+
+@posix
+def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(root: Path, home: Path) -> None:
+    file = write_root(root, "")
+    file.unlink()
+    os.mkfifo(file)
+    assert f"{file}: cannot be read (not a regular file)" in refused(root, {})
+    own = write_user(home, "")
+    own.unlink()
+    os.mkfifo(own)
+    assert f"{own}: cannot be read (not a regular file)" in refused(None, {"HOME": str(home)})
+
+
+@posix
+def test_a_users_own_file_may_be_a_link_and_a_roots_may_not(root: Path, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.toml").write_text("layout = 'flat'")
+    own = write_user(home, "")
+    own.unlink()
+    own.symlink_to(tmp_path / "real.toml")
+    assert load_settings(root, {"HOME": str(home)}).layout == "flat"
+    file = root / ".vademecum" / "config.toml"
+    for target in (tmp_path / "real.toml", tmp_path / "nowhere"):
+        file.symlink_to(target)
+        assert f"{file}: is a symbolic link" in refused(root, {})
+        file.unlink()
+    file.parent.rmdir()
+    file.parent.symlink_to(own.parent)
+    assert f"{file.parent}: is a symbolic link" in refused(root, {})
+
+
+def test_without_a_home_there_is_no_users_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    write_root(root, "[embedding]\nbase_url = 'https://example.com/v1'\n")
+    assert load_settings(None, {}) == Settings()
+    assert "your own config.toml" in refused(root, {})

@@ -18,6 +18,7 @@ from hammer import DIMS, FINGERPRINT, Writer, unit_rows
 from store_support import environment
 from vademecum import kernels
 from vademecum.backends import EmbeddedIndex
+from vademecum.errors import IndexReplacedError
 from vademecum.types import Calibration, IndexSpec, Lane
 from vademecum.vectors.mapped import VectorMap
 
@@ -192,9 +193,11 @@ def test_a_file_that_was_replaced_is_not_mapped(tmp_path: Path) -> None:
         data = (tmp_path / "vectors.sqlite").read_bytes()
     (tmp_path / "copy").write_bytes(data)
     (tmp_path / "copy").replace(tmp_path / "vectors.sqlite")
-    with index.reader() as reader:
-        reader.search_vector(lane, query, 5, ())
-        assert reader.notes() == {"vectors": "select"}
+    with pytest.raises(IndexReplacedError, match="replaced"), index.reader():
+        pass
+    with index._readers.reader() as connection:
+        connection.execute("SELECT count(*) FROM vectors.meta").fetchone()
+        assert index._map.lane(connection, lane) is None
     index.close()
 
 

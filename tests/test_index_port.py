@@ -74,7 +74,7 @@ def test_a_new_index_is_empty_and_answers_nothing(index: IndexBackend) -> None:
     assert found(index, "word") == []
     with index.reader() as reader:
         assert reader.lanes() == []
-        assert reader.document_frequencies(["word"]).by_term == {"word": 0}
+        assert reader.document_frequencies(["word"], ()).by_term == {"word": 0}
         assert reader.get([1, 2]) == []
     assert index.health().chunks == 0
 
@@ -101,7 +101,7 @@ def test_a_replaced_text_leaves_no_word_behind(index: IndexBackend) -> None:
     assert found(index, "fidelity") == []
     assert found(index, "schwab") == ["the broker is Schwab"]
     with index.reader() as reader:
-        assert reader.document_frequencies(["fidelity", "broker"]).by_term == {"fidelity": 0, "broker": 1}
+        assert reader.document_frequencies(["fidelity", "broker"], ()).by_term == {"fidelity": 0, "broker": 1}
 
 
 def test_an_unchanged_chunk_keeps_its_id_when_it_moves(index: IndexBackend) -> None:
@@ -261,6 +261,7 @@ ROWS = [
         (Condition("path", "glob", "memory/*.md"), "123"),
         (Condition("path", "glob", "memory/2026-0[!2]-??.md"), "1"),
         (Condition("path", "glob", "Memory/*"), ""),
+        (Condition("path", "glob", ("knowledge/*", "MEMORY.md")), "04"),
         (Condition("path", "prefix", "knowledge/x_y/["), "4"),
         (Condition("path", "prefix", "knowledge/x%"), ""),
         (Condition("path", "eq", "MEMORY.md"), "0"),
@@ -293,6 +294,16 @@ def test_text_shared_by_two_users_is_shown_to_each_in_their_own_file_only(index:
     with index.reader() as reader:
         ids = [hit.id for hit in reader.search_vector(lane, unit(1, 0, 0, 0), 10, where)]
         assert [row.path for row in reader.get(ids)] == ["memory/users/bob/MEMORY.md"]
+
+
+def test_words_of_others_are_not_counted_for_a_viewer(index: IndexBackend) -> None:
+    index.replace_source(source("memory/users/bob/MEMORY.md", scope="user:bob"), [chunk("divorce hello")])
+    index.replace_source(source("MEMORY.md"), [chunk("hello there"), chunk("nothing")])
+    where = (Condition("scope", "in", ("shared", "user:ann")),)
+    with index.reader() as reader:
+        found = reader.document_frequencies(["divorce", "hello"], where)
+        assert (found.total, dict(found.by_term)) == (2, {"divorce": 0, "hello": 1})
+        assert reader.document_frequencies(["hello"], ()).by_term == {"hello": 2}
 
 
 def test_after_distrust_every_row_is_new_when_its_source_comes_again(index: IndexBackend) -> None:
@@ -356,7 +367,7 @@ def test_any_sequence_of_edits_gives_the_oracles_answers(
         got, expected = reader.search_keyword(asked, 20, ()), oracle.search_keyword(asked, 20, ())
         assert [hit.id for hit in got] == [hit.id for hit in expected]
         assert [hit.score for hit in got] == pytest.approx([hit.score for hit in expected], rel=1e-6, abs=1e-9)
-        assert reader.document_frequencies(asked) == oracle.document_frequencies(asked)
+        assert reader.document_frequencies(asked, ()) == oracle.document_frequencies(asked, ())
         assert reader.get(range(1, 99)) == oracle.get(range(1, 99))
         query = unit(3, 1, 2, 1)
         near, nearest = reader.search_vector(lane, query, 5, ()), oracle.search_vector(lane, query, 5, ())

@@ -433,7 +433,7 @@ import sys
 from vademecum import Memory
 with Memory.open(sys.argv[1]) as memory:
     report = memory.sync()
-    print(report.removed, *sorted(path for path, _ in report.failed), *(text.split(":")[0] for text in report.notices))
+    print(report.removed, *sorted(path for path, _ in report.failed), *(path for path, _ in report.notices))
     print(*sorted(hit.path for hit in memory.search("likes", wait_ms=-1)))
 """
     try:

@@ -162,8 +162,17 @@ def test_the_text_side_weighs_nothing_when_words_match_by_chance_only() -> None:
 
 def test_without_vectors_words_that_occur_nowhere_do_not_press_an_exact_hit_down() -> None:
     query = Query(0.7, 0.3, None, mass=40.0, known_mass=4.0, chunks=100)
-    (item,) = fuse([candidate(1, coverage=0.1, ranks=(None, 1))], "calibrated", query)
+    (item,) = fuse([candidate(1, coverage=0.1, bm25=2.0, ranks=(None, 1))], "calibrated", query)
     assert item.fused == pytest.approx(1.0)
+
+
+def test_without_vectors_a_page_about_a_word_ranks_above_one_that_mentions_it() -> None:
+    query = Query(0.7, 0.3, None, mass=4.0, known_mass=4.0, chunks=100)
+    items = [candidate(n, coverage=1.0, bm25=bm25, ranks=(None, n)) for n, bm25 in ((1, 3.0), (2, 1.0), (3, 0.2))]
+    ranked = fuse(items, "calibrated", query)
+    assert ids(ranked) == [1, 2, 3]
+    assert len({item.score for item in ranked}) == 3
+    assert min(item.score for item in ranked) > 0.7
 
 
 @pytest.mark.kernels

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from vademecum.errors import UsageError
 from vademecum.store.condense import condense, water_fill
 from vademecum.store.context import Note, assemble, gather
-from vademecum.store.layout import Layout
+from vademecum.store.layout import Layout, detect
 from vademecum.store.root import create
 from vademecum.text.estimate import WEIGHT_PER_TOKEN, estimate_tokens, weigh
 from vademecum.types import Context, Viewer
@@ -240,3 +240,14 @@ def test_a_page_that_is_a_link_is_not_followed(layout: Layout, tmp_path: Path) -
     context = gather(layout, Viewer(), DAY, 2000)
     assert "outside" not in context.text
     assert "MEMORY.md" in context.cut[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX links")
+def test_a_private_page_behind_a_link_to_a_shared_folder_is_left_out_and_named(tmp_path: Path) -> None:
+    (tmp_path / "pub").mkdir()
+    (tmp_path / "pub" / "MEMORY.md").write_text("- planted")
+    (tmp_path / "memory" / "users").mkdir(parents=True)
+    (tmp_path / "memory" / "users" / "alice").symlink_to("../../pub")
+    told = gather(detect(tmp_path), Viewer(user="alice"), DAY, 1000)
+    assert "planted" not in told.text
+    assert any("memory/users/alice/MEMORY.md" in cut and "pub/MEMORY.md" in cut for cut in told.cut)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from vademecum.errors import SettingsError, UsageError, WriteError
+from vademecum.errors import SettingsError, StoreError, UsageError, WriteError
 from vademecum.settings import Settings
-from vademecum.store.layout import Layout, Place, detect, home, is_hidden, leading_date, valid_id
-from vademecum.store.root import create, find_root
+from vademecum.store.layout import Layout, Place, detect, home, is_hidden, leading_date, scope_of, valid_id
+from vademecum.store.lock import root_lock
+from vademecum.store.root import PRIVATE, check_private, create, find_root, private_folder
 from vademecum.types import SHARED, Viewer
 
 WORKSPACE = Layout(Path("/w"), "workspace")
@@ -108,7 +112,10 @@ def test_usual_ids_are_taken_as_they_are(owner: str) -> None:
         ("memory/agents/a1/notes.md", "agent:a1", "memory", None),
         ("memory/daily/users/alice/2026-01-11.md", SHARED, "daily", "2026-01-11"),
         ("memory/users/2026-01-11.md", SHARED, "daily", "2026-01-11"),
-        ("users/alice/notes.md", SHARED, "memory", None),
+        ("users/alice/notes.md", "user:alice", "memory", None),
+        ("agents/a1/2026-01-11.md", "agent:a1", "daily", "2026-01-11"),
+        ("docs/users/alice/notes.md", SHARED, "memory", None),
+        ("users/notes.md", SHARED, "memory", None),
         ("Memory/Users/bob/MEMORY.md", "user:bob", "memory", None),
         ("memory/users/Jürgen M/notes.md", "user:Jürgen M", "memory", None),
     ],
@@ -117,9 +124,47 @@ def test_a_path_in_a_workspace_says_scope_kind_and_date(path: str, scope: str, k
     assert WORKSPACE.classify(path) == Place(scope, kind, day)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("path", ["users/alice/x.md", "memory/users/alice/x.md", "USERS/alice/a/b.md"])
-def test_a_private_folder_of_either_layout_stays_private_in_a_flat_root(path: str) -> None:
-    assert FLAT.classify(path).scope == "user:alice"
+@pytest.mark.parametrize(
+    "path",
+    [
+        "users/alice/x.md",
+        "memory/users/alice/x.md",
+        "USERS/alice/a/b.md",
+        "MEMORY/Users/alice/x.md",
+        "u\u017fers/alice/x.md",
+    ],
+)
+@pytest.mark.parametrize("layout", [WORKSPACE, FLAT])
+def test_a_private_folder_is_private_in_either_layout_and_in_any_case(layout: Layout, path: str) -> None:
+    assert layout.classify(path).scope == scope_of(path) == "user:alice"
+    assert layout.classify(path.replace("users", "agents")).scope != SHARED
+
+
+_PARTS = st.sampled_from(["memory", "Memory", "users", "USERS", "agents", "alice", "knowledge", "2026-01-11", "dreams"])
+
+
+@given(st.lists(_PARTS, min_size=1, max_size=5).map(lambda parts: "/".join(parts) + ".md"))
+def test_what_a_path_says_does_not_depend_on_the_layout(path: str) -> None:
+    assert WORKSPACE.classify(path) == FLAT.classify(path)
+    assert WORKSPACE.classify(path).scope == scope_of(path)
+
+
+def test_a_flat_root_that_loses_its_last_dated_file_publishes_nobody(tmp_path: Path) -> None:
+    (tmp_path / "users" / "alice").mkdir(parents=True)
+    (tmp_path / "users" / "alice" / "MEMORY.md").write_text("- private")
+    (tmp_path / "2026-01-11.md").write_text("a day")
+    before = detect(tmp_path)
+    (tmp_path / "2026-01-11.md").unlink()
+    after = detect(tmp_path)
+    for layout in (before, after, detect(tmp_path, "workspace")):
+        assert layout.classify("users/alice/MEMORY.md").scope == "user:alice"
+    assert after == before, "alice would lose sight of her own page"
+
+
+def test_a_folder_of_users_without_a_private_page_is_no_layout(tmp_path: Path) -> None:
+    (tmp_path / "users" / "alice").mkdir(parents=True)
+    (tmp_path / "users" / "guide.md").touch()
+    assert detect(tmp_path).name == "workspace"
 
 
 def test_diaries_and_foreign_folders_are_not_part_of_the_memory() -> None:
@@ -129,6 +174,7 @@ def test_diaries_and_foreign_folders_are_not_part_of_the_memory() -> None:
         "memory/evolution",
         "memory/users/alice/dreams",
         "memory/agents/a/evolution",
+        "users/alice/dreams",
         "node_modules",
         "a/node_modules/b",
         "venv",
@@ -140,6 +186,7 @@ def test_diaries_and_foreign_folders_are_not_part_of_the_memory() -> None:
         assert WORKSPACE.indexes(folder), folder
     assert not FLAT.indexes("dreams")
     assert not FLAT.indexes("users/alice/dreams")
+    assert not FLAT.indexes("memory/users/alice/dreams")
     assert FLAT.indexes("memory/dreams")
 
 
@@ -180,3 +227,68 @@ def test_create_names_what_is_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(WriteError, match="file"):
         create(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "x"
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX links and pipes")
+_FILES = ("lock", "config.toml", "index.sqlite", "vectors.sqlite")
+
+
+@posix
+def test_a_private_folder_that_is_a_link_is_named_and_nothing_is_written_through_it(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    for target in (outside, tmp_path / "nowhere"):
+        (root / PRIVATE).symlink_to(target)
+        for work in (lambda: private_folder(root), lambda: create(root), lambda: check_private(root / PRIVATE)):
+            with pytest.raises(StoreError, match=rf"{PRIVATE}: is a symbolic link"):
+                work()
+        with pytest.raises(StoreError, match="symbolic link"), root_lock(root):
+            pass
+        (root / PRIVATE).unlink()
+    assert list(outside.iterdir()) == []
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_file_in_the_place_of_the_private_folder_is_named_and_kept(tmp_path: Path) -> None:
+    (tmp_path / PRIVATE).write_text("mine")
+    with pytest.raises(StoreError, match=rf"{PRIVATE}: is not a folder"):
+        private_folder(tmp_path)
+    assert (tmp_path / PRIVATE).read_text() == "mine"
+
+
+@posix
+@pytest.mark.parametrize("name", [*_FILES, "index.sqlite-wal", "vectors.sqlite-shm", "index.sqlite-journal"])
+def test_what_is_no_regular_file_in_the_private_folder_is_named_and_never_opened(tmp_path: Path, name: str) -> None:
+    folder = private_folder(tmp_path)
+    check_private(folder, *_FILES)
+    file, target = folder / name, tmp_path / "target"
+    target.write_text("mine")
+    file.write_text("")
+    check_private(folder, *_FILES)
+    for hostile in (
+        lambda: file.symlink_to(target),
+        lambda: file.symlink_to(tmp_path / "nowhere"),
+        lambda: os.mkfifo(file),
+        lambda: file.symlink_to(folder),
+    ):
+        file.unlink()
+        hostile()
+        with pytest.raises(StoreError, match=rf"{name}: is .* a regular file is expected"):
+            check_private(folder, *_FILES)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(StoreError, match=rf"{name}: is not a regular file"):
+        check_private(folder, *_FILES)
+
+
+@posix
+def test_a_lock_that_is_a_link_or_a_pipe_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    lock, target = private_folder(tmp_path) / "lock", tmp_path / "target"
+    target.write_text("mine")
+    for hostile in (lambda: lock.symlink_to(target), lambda: os.mkfifo(lock)):
+        hostile()
+        with pytest.raises(StoreError, match="lock: is "), root_lock(tmp_path):
+            pass
+        lock.unlink()
+    assert target.read_text() == "mine"

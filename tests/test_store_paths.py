@@ -84,13 +84,64 @@ def test_links_out_of_the_root_are_refused_wherever_they_stand(root: Path) -> No
 
 @posix
 def test_a_link_between_folders_of_the_root_is_followed_to_the_real_place(root: Path) -> None:
-    """The real place decides whose file it is, so a link must not lend a private folder another name."""
     (root / "memory" / "users" / "bob").mkdir(parents=True)
-    (root / "open").symlink_to("memory/users/bob")
-    assert resolve(root, "open/MEMORY.md").path == "memory/users/bob/MEMORY.md"
+    (root / "pub").mkdir()
+    (root / "open").symlink_to("pub")
+    assert resolve(root, "open/x.md").path == "pub/x.md"
+    (root / "users").symlink_to("memory/users")
+    assert resolve(root, "users/bob/x.md").path == "memory/users/bob/x.md"
     (root / "door").symlink_to(".vademecum")
     with pytest.raises(PathError, match="hidden"):
         resolve(root, "door/x.md")
+
+
+@posix
+@pytest.mark.parametrize(
+    ("link", "target", "path", "found"),
+    [
+        ("memory/users/alice", "../../pub", "memory/users/alice/MEMORY.md", "pub/MEMORY.md"),
+        ("memory/users/alice", "bob", "memory/users/alice/new/x.md", "memory/users/bob/new/x.md"),
+        ("users", "pub", "users/alice/x.md", "pub/alice/x.md"),
+        ("open", "memory/users/bob", "open/MEMORY.md", "memory/users/bob/MEMORY.md"),
+        ("memory/agents", "users", "memory/agents/bob/x.md", "memory/users/bob/x.md"),
+    ],
+)
+def test_no_link_leads_from_one_scope_to_another(root: Path, link: str, target: str, path: str, found: str) -> None:
+    (root / "memory" / "users" / "bob").mkdir(parents=True)
+    (root / "pub").mkdir()
+    (root / link).symlink_to(target)
+    outside = root.parent / "way in"
+    outside.symlink_to(root)
+    for named in (path, str(root / path), str(outside / path)):
+        with pytest.raises(PathError) as caught:
+            resolve(root, named)
+        assert repr(path) in str(caught.value)
+        assert repr(found) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [("a/" * 2_000 + "x.md", "255"), ("a/" * 255 + "x.md", "255"), ("a/" * 100_000 + "x.md", "4096"),
+     (("d" * 200 + "/") * 21 + "x.md", "4096"), ("/a" * 2_000 + "/x.md", "255")],
+)  # fmt: skip
+def test_a_path_that_no_system_would_take_is_refused_before_the_disk_is_looked_at(
+    root: Path, path: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+    real = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: looked.append(folder) or real(folder))
+    with pytest.raises(PathError, match=f"at most {limit}") as caught:
+        resolve(root, path)
+    assert len(str(caught.value)) < 200
+    assert looked == []
+
+
+def test_folders_that_do_not_exist_cost_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+    real = os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", lambda path: looked.append(path) or real(path))
+    assert resolve(root, "memory/" + "a/" * 253 + "x.md").path == "memory/" + "a/" * 253 + "x.md"
+    assert len(looked) == 2, "the root and the one folder that is there"
 
 
 @posix

@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store_support import python, read_only, small_disk
+from vademecum.chunk import chunk_markdown
 from vademecum.errors import PathError, UnreadableFileError, UsageError, WriteError
+from vademecum.settings import ChunkSettings
 from vademecum.store.excerpt import read_lines
 from vademecum.store.layout import Layout, detect
 from vademecum.store.remember import remember
 from vademecum.store.root import create
+from vademecum.store.scan import FileStat, load
+from vademecum.text.markdown import scan
 from vademecum.types import Viewer, Written
 
 DAY = date(2026, 1, 11)
@@ -80,6 +84,58 @@ def test_what_is_added_stays_what_it_is(layout: Layout, old: str, text: str, new
     assert new.splitlines()[written.start_line - 1 : written.end_line][-1] == new.splitlines()[-1]
 
 
+_FIELDS = "---\nsecret: quince42\n---"
+
+
+@pytest.mark.parametrize(
+    "old", [None, "", "\n", "\ufeff", "---\n", "---\ntitle: pear\n", "---\na: pear\n---\n", "# T\n"]
+)
+@pytest.mark.parametrize("text", [_FIELDS, f"\n{_FIELDS}\n", "---\n---", "...", "---", f"a: fig\n{_FIELDS}"])
+def test_no_text_becomes_front_matter_and_none_makes_front_matter_of_what_was_there(
+    layout: Layout, old: str | None, text: str
+) -> None:
+    file = layout.root / "new.md"
+    if old is not None:
+        file.write_text(old, encoding="utf-8")
+    before = [block for block in scan((old or "").removeprefix("\ufeff")) if block.kind == "front_matter"]
+    written = remember(layout, text, "new.md")
+    page = file.read_text(encoding="utf-8-sig")
+    assert [block for block in scan(page) if block.kind == "front_matter"] == before
+    assert page.startswith((old or "").removeprefix("\ufeff"))
+    found = read_lines(layout.root, "new.md", written.start_line)
+    assert found.text.removeprefix("- ") == text.strip()
+
+
+def test_a_remembered_text_that_looks_like_front_matter_is_in_a_chunk(layout: Layout) -> None:
+    remember(layout, _FIELDS, "new.md")
+    page = load(layout, FileStat("new.md", "", 0), 0.0)
+    assert any("quince42" in chunk.text for chunk in chunk_markdown(page.text, ChunkSettings()))
+    assert page.source.tags == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("```python\ncode\n", "```python\ncode\n```\n\n- fig\n"),
+        ("```\ncode", "```\ncode\n```\n\n- fig\n"),
+        ("text\n\n````\n```\n\n", "text\n\n````\n```\n\n````\n\n- fig\n"),
+        ("~~~~ sh\n", "~~~~ sh\n~~~~\n\n- fig\n"),
+        ("- a\n  ```\n  code\n", "- a\n  ```\n  code\n  ```\n\n- fig\n"),
+        ("- ```\n  code\n", "- ```\n  code\n  ```\n\n- fig\n"),
+        ("```\r\ncode\r\n", "```\r\ncode\r\n```\r\n\r\n- fig\r\n"),
+        ("```\ncode\n```\n", "```\ncode\n```\n\n- fig\n"),
+        ("```\ncode\n~~~\n```\n\n", "```\ncode\n~~~\n```\n\n- fig\n"),
+    ],
+)
+def test_code_that_a_page_left_open_does_not_swallow_what_is_remembered(layout: Layout, old: str, new: str) -> None:
+    (layout.root / "x.md").write_bytes(old.encode())
+    written = remember(layout, "fig", "x.md")
+    page = (layout.root / "x.md").read_bytes().decode()
+    assert page == new
+    assert scan(page)[-1].kind == "item"
+    assert page[scan(page)[-1].start :].strip() == read_lines(layout.root, "x.md", written.start_line).text == "- fig"
+
+
 def test_the_pages_style_of_line_ends_is_kept(layout: Layout) -> None:
     (layout.root / "x.md").write_bytes(b"\xef\xbb\xbf# T\r\n\r\nold\r\n")
     assert remember(layout, "one\ntwo", "x.md") == Written("x.md", 5, 6)
@@ -108,7 +164,7 @@ def test_the_guard_stands_before_every_write(layout: Layout, path: str) -> None:
 
 def test_a_page_that_cannot_be_decoded_is_left_alone(layout: Layout) -> None:
     (layout.root / "MEMORY.md").write_bytes(b"\xff\xfeold")
-    with pytest.raises(UnreadableFileError, match=r"MEMORY\.md"):
+    with pytest.raises(UnreadableFileError, match=r"^MEMORY\.md: is not valid UTF-8"):
         remember(layout, "x", "MEMORY.md")
     assert (layout.root / "MEMORY.md").read_bytes() == b"\xff\xfeold"
 

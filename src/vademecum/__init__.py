@@ -3,7 +3,7 @@
 >>> from vademecum import Memory
 >>> with Memory.open("~/notes") as memory:                            # doctest: +SKIP
 ...     memory.remember("Single positions stay under 5 % of the portfolio.")
-...     for hit in memory.search("how much NVIDIA may I buy?"):
+...     for hit in memory.search("what is the limit for single positions?"):
 ...         print(hit.path, hit.start_line, hit.score, hit.text)
 
 Importing this loads neither numpy nor any vendor's client.

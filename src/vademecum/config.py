@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+import stat
 import tomllib
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -47,6 +48,8 @@ ALIASES = types.MappingProxyType(
 )
 _OTHER_PROVIDERS = ("gemini", "ollama")
 _WORDS_FOR = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+# Without waiting, should the file be a pipe. Zero where a system does not know the flag.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class _Given(NamedTuple):
@@ -114,6 +117,9 @@ def _build(kind: type, prefix: str, given: Mapping[str, _Given]) -> Any:
 
 
 def _from_root(file: Path, user_file: Path | None) -> dict[str, _Given]:
+    for path in (file.parent, file):
+        if os.path.islink(path):  # noqa: PTH114 - the method of Path raises
+            raise SettingsError(f"{path}: is a symbolic link, which a memory may not have there; move it away")
     given = _from_tables(_read(file), str(file))
     for key in NOT_FROM_ROOT & given.keys():
         variable = PREFIX + key.replace(".", "__").upper()
@@ -206,7 +212,10 @@ def _user_file(environ: Mapping[str, str]) -> Path | None:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        raw = file.read_bytes()
+        with open(file, "rb", opener=lambda name, _: os.open(name, _READ)) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise SettingsError(f"{file}: cannot be read (not a regular file); mend or remove it")
+            raw = stream.read()
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

@@ -13,7 +13,8 @@
     │   └── LockTimeoutError     another process holds the root's lock      (retryable)
     ├── IndexUnavailableError    the index cannot be used
     │   ├── IndexFormatError     written by a newer vademecum
-    │   └── IndexCorruptError    damaged; rebuilt from Markdown
+    │   ├── IndexReplacedError   deleted or exchanged while it was open; opened anew (retryable)
+    │   └── IndexCorruptError    damaged; set aside and rebuilt from Markdown
     ├── EmbeddingError           vectors could not be had; keyword search goes on
     │   ├── ProviderMissingError a package or key is not there
     │   ├── ProviderRefusedError wrong key, quota used up, unknown model
@@ -74,6 +75,12 @@ class IndexUnavailableError(VademecumError):
 
 class IndexFormatError(IndexUnavailableError):
     """The index was written by a newer version."""
+
+
+class IndexReplacedError(IndexUnavailableError):
+    """The index was deleted or exchanged while it was open, or cannot be reached just now."""
+
+    retryable = True
 
 
 class IndexCorruptError(IndexUnavailableError):

@@ -55,8 +55,8 @@ class IndexReader(Protocol):
         """Cosine of the given chunks; chunks without a vector are left out."""
         ...
 
-    def document_frequencies(self, terms: Sequence[str]) -> Frequencies:
-        """How many chunks contain each term, and how many there are."""
+    def document_frequencies(self, terms: Sequence[str], where: Where) -> Frequencies:
+        """How many of the chunks that meet ``where`` contain each term, and how many there are."""
         ...
 
     def get(self, ids: Sequence[int]) -> Sequence[ChunkRow]:

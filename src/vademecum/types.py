@@ -117,7 +117,8 @@ class Condition:
     """One comparison; a filter is a tuple of them, all of which must hold.
 
     A missing value (an evergreen chunk's date) satisfies no comparison. ``in`` takes a tuple; ``has`` asks whether
-    a list field (tag, heading) contains the value; ``glob`` is shell style, where ``*`` also crosses "/".
+    a list field (tag, heading) contains the value; ``glob`` is shell style, where ``*`` also crosses "/", and takes
+    one pattern or a tuple of alternatives.
     """
 
     field: Field
@@ -164,11 +165,12 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class MissingText:
-    """A text that has no vector in a lane yet."""
+    """A text that has no vector in a lane yet, and one place where it stands."""
 
     hash: bytes
     heading: tuple[str, ...]
     text: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +293,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What a sync did. ``failed`` pairs a path (or "embedding") with the reason; failures are retried next time."""
+    """What a sync did.
+
+    ``failed`` pairs a path (or "embedding") with the reason; failures are retried next time. ``notices`` pair a path
+    with what is to be told of it.
+    """
 
     added: int = 0
     changed: int = 0
@@ -301,7 +307,7 @@ class SyncReport:
     embedded: int = 0
     pending: int = 0
     failed: tuple[tuple[str, str], ...] = ()
-    notices: tuple[str, ...] = ()
+    notices: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

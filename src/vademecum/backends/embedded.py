@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vademecum.backends.snapshot import EmbeddedReader
+from vademecum.errors import IndexReplacedError
 from vademecum.index import rows, schema
-from vademecum.sqlite import Connection, ReaderPool, connect, exclusive, migrate, translated
+from vademecum.sqlite import Connection, ReaderPool, connect, exclusive, migrate, snapshot, translated
 from vademecum.types import Calibration, Chunk, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
 from vademecum.vectors import store
 from vademecum.vectors.mapped import VectorMap
@@ -48,6 +49,7 @@ class EmbeddedIndex:
             finally:
                 connection.close()
         with translated(self._path):
+            self._identity: tuple[object, ...] | None = None
             self._writer = self._connect()
             try:
                 migrate(self._writer, self._path, schema.MIGRATIONS)
@@ -55,8 +57,22 @@ class EmbeddedIndex:
             except BaseException:
                 self._writer.close()
                 raise
+        self._identity = self._on_disk()
         self._readers = ReaderPool(self._connect)
         self._map = VectorMap(vectors_path)
+
+    def _on_disk(self) -> tuple[object, ...]:
+        states = [(self._folder / name).stat() for name in (INDEX_FILE, VECTORS_FILE)]
+        return tuple((state.st_dev, state.st_ino) for state in states)
+
+    def _check_files(self) -> None:
+        """Connections opened before and after somebody deleted or exchanged a file would read different worlds."""
+        try:
+            same = self._on_disk() == self._identity
+        except OSError:
+            same = False
+        if not same:
+            raise IndexReplacedError(f"{self._folder}: the index was deleted or replaced while it was open")
 
     def _connect(self) -> Connection:
         connection = connect(self._path)
@@ -72,23 +88,34 @@ class EmbeddedIndex:
         return connection
 
     def _adopt(self, spec: IndexSpec) -> None:
-        """Rows made by other rules go; ids given by another vectors file are forgotten and found again by hash."""
+        """Rows made by other rules go; ids given by another vectors file are forgotten and found again by hash.
+
+        Writes only if there is something to mend: an open must not wait for another process's transaction.
+        """
+        with snapshot(self._writer) as connection:
+            uid = store.read_uid(connection)
+            ours = schema.has_spec(connection, spec) and schema.vectors_uid(connection) == uid
+            unlinked = connection.execute(
+                "SELECT 1 FROM chunks WHERE text_id IS NULL AND hash IN (SELECT hash FROM vectors.texts) LIMIT 1"
+            ).fetchone()
+        if ours and unlinked is None:
+            return
         with exclusive(self._writer) as connection:
             schema.adopt_spec(connection, spec)
-            uid = store.read_uid(connection)
-            (known,) = connection.execute("SELECT value FROM main.meta WHERE key = 'vectors_uid'").fetchone()
-            if known != uid:
+            if schema.vectors_uid(connection) != uid:
                 connection.execute("UPDATE chunks SET text_id = NULL")
                 connection.execute("UPDATE main.meta SET value = ? WHERE key = 'vectors_uid'", (uid,))
             connection.execute(_LINK.format(which="text_id IS NULL"))
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
+        self._check_files()
         with self._writing, translated(self._path), exclusive(self._writer) as connection:
             yield connection
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
+        self._check_files()
         with translated(self._path), self._readers.reader() as connection:
             yield connection
 
@@ -138,11 +165,11 @@ class EmbeddedIndex:
         """Up to ``limit`` distinct texts that live chunks use and that have no vector in the lane."""
         with self._read() as connection:
             found = connection.execute(
-                f"SELECT c.hash, c.heading, c.text FROM ({_missing(lane)}) m JOIN chunks c ON c.id = m.id"  # noqa: S608
-                " ORDER BY c.id LIMIT ?",
+                f"SELECT c.hash, c.heading, c.text, f.path FROM ({_missing(lane)}) m"  # noqa: S608
+                " JOIN chunks c ON c.id = m.id JOIN files f ON f.id = c.file_id ORDER BY c.id LIMIT ?",
                 (limit,),
             )
-            return [MissingText(digest, rows.unpack(heading), text) for digest, heading, text in found]
+            return [MissingText(digest, rows.unpack(heading), text, path) for digest, heading, text, path in found]
 
     def count_missing(self, lane: Lane) -> int:
         """How many distinct texts still lack a vector in the lane."""

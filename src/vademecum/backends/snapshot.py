@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from vademecum.index import keyword, rows, schema
 from vademecum.index.conditions import to_sql
 from vademecum.sqlite import Connection
-from vademecum.text.query import match_expression
 from vademecum.types import ChunkRow, Condition, Frequencies, Lane, Scored, Where
 from vademecum.vectors import store
 from vademecum.vectors.exact import ExactSearch
@@ -38,8 +37,7 @@ class EmbeddedReader:
 
     def vector_state(self, lane: Lane) -> str:  # noqa: ARG002 - the port asks per lane
         """ "ok", or why this index's text ids mean nothing in this vectors file."""
-        (known,) = self._connection.execute("SELECT value FROM main.meta WHERE key = 'vectors_uid'").fetchone()
-        if known != self._uid:
+        if schema.vectors_uid(self._connection) != self._uid:
             return "off: vectors.sqlite was replaced while the index was open; open the memory again"
         return "ok"
 
@@ -49,7 +47,7 @@ class EmbeddedReader:
 
     def search_keyword(self, terms: Sequence[str], k: int, where: Where) -> Sequence[Scored]:
         """The k best chunks that contain at least one term, by BM25, ties by id."""
-        return keyword.search(self._connection, terms, match_expression(terms), k, self._needed(where))
+        return keyword.search(self._connection, terms, k, self._needed(where))
 
     def search_vector(self, lane: Lane, query: Vector, k: int, where: Where) -> Sequence[Scored]:
         """The k best chunks by cosine, ties by id."""
@@ -83,9 +81,9 @@ class EmbeddedReader:
             scores.update({chunk_id: cosines[text_id] for chunk_id, text_id in texts if text_id in cosines})
         return scores
 
-    def document_frequencies(self, terms: Sequence[str]) -> Frequencies:
-        """How many chunks contain each term, and how many there are."""
-        return keyword.document_frequencies(self._connection, terms)
+    def document_frequencies(self, terms: Sequence[str], where: Where) -> Frequencies:
+        """How many of the chunks that meet ``where`` contain each term, and how many there are."""
+        return keyword.document_frequencies(self._connection, terms, self._needed(where))
 
     def get(self, ids: Sequence[int]) -> Sequence[ChunkRow]:
         """The rows in the order of ``ids``; ids that do not exist are left out."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # A memory's files end in .md, so digits after the last colon can only be lines.
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d+)(?P<more>-(?P<last>\d*))?", re.DOTALL)
+_MOST_DIGITS = 18
 
 
 def init(args: Namespace) -> int:
@@ -104,6 +105,13 @@ def status(args: Namespace) -> int:
     return 0
 
 
+def bench(args: Namespace) -> int:
+    from vademecum.diagnose import measure
+
+    show.speed(measure(args.rows, args.dims, args.k), as_json=args.json)
+    return 0
+
+
 def _open(args: Namespace) -> Memory:
     from vademecum.memory import Memory
 
@@ -138,12 +146,11 @@ def _named_root(args: Namespace) -> str | None:
 
 
 def _folder(name: str) -> Path:
+    from vademecum.memory.arguments import root_folder
+
     if not name.strip():
         raise UsageError("the folder's name is empty; give one, or leave it out")
-    try:
-        return Path(name).expanduser()
-    except RuntimeError as error:
-        raise UsageError(f"{name}: {error}") from None
+    return root_folder(name)
 
 
 def _target(target: str) -> tuple[str, int | None, int | None]:
@@ -151,6 +158,8 @@ def _target(target: str) -> tuple[str, int | None, int | None]:
     match = _LINES.fullmatch(target)
     if match is None:
         return target, None, None
+    if max(len(match["first"]), len(match["last"] or "")) > _MOST_DIGITS:
+        raise UsageError(f"{target:.60}…: no file has so many lines")
     first = int(match["first"])
     if match["more"] == "-":
         return match["path"], first, None
@@ -169,7 +178,7 @@ def _standard_input() -> str:
 
 def _report(report: SyncReport, args: Namespace) -> int:
     show.report(report, as_json=args.json)
-    for notice in report.notices:
+    for _, notice in report.notices:
         show.note(notice)
     for name, reason in report.failed:
         show.note(f"{name}: {reason}")

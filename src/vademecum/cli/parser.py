@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, NoReturn
 
 from vademecum import __version__
@@ -19,17 +21,52 @@ that holds MEMORY.md or .vademecum/.
 A first minute:
   vademecum init notes && cd notes
   vademecum remember "Single positions stay under 5 % of the portfolio."
-  vademecum search "how much NVIDIA may I buy?"
+  vademecum search "what is the limit for single positions?"
 
 Exit codes: 0 done, 1 the work failed, 2 wrong usage.
 """
+
+
+_OPTION_LIKE = re.compile(r"-[A-Za-z]|--[A-Za-z][\w-]*(=.*)?", re.DOTALL)
+_MAYBE_A_TEXT = re.compile(r"unrecognized arguments: .*(?<!\S)-|arguments are required: (TEXT|QUERY)", re.DOTALL)
 
 
 class _Parser(argparse.ArgumentParser):
     """Reports a mistake as every other error of this package is reported."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see `{self.prog} --help`")
+        hint = ' (what begins with "-" and is no option goes last, after "--")' if _MAYBE_A_TEXT.search(message) else ""
+        raise UsageError(f"{message}{hint}; see `{self.prog} --help`")
+
+
+class _CommandParser(_Parser):
+    """Takes "-5 °C today" and "-hello" for the text that they are, because they cannot be options."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        return super().parse_known_args(args if args is None else self._texts_last(args), namespace)
+
+    def _texts_last(self, args: Sequence[str]) -> list[str]:
+        options: list[str] = []
+        texts: list[str] = []
+        rest = iter(args)
+        for arg in rest:
+            if arg == "--":
+                texts += rest
+            elif self._is_text(arg):
+                texts.append(arg)
+            else:
+                options.append(arg)
+                action = self._option_string_actions.get(arg)
+                if action is not None and action.nargs is None:
+                    options += islice(rest, 1)  # its value
+        takes_text = any(not action.option_strings for action in self._actions)
+        return [*options, "--", *texts] if texts and takes_text else list(args)
+
+    def _is_text(self, arg: str) -> bool:
+        if not arg.startswith("-") or arg == "-" or _OPTION_LIKE.fullmatch(arg):
+            return False
+        short = self._option_string_actions.get(arg[:2])
+        return short is None or short.nargs is not None  # "-k3" is -k with its value
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -45,8 +82,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"vademecum {__version__}", help="print the version and exit"
     )
     _add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
-    adding = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in (_init, _remember, _sync, _search, _get, _context, _status, _rebuild):
+    adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
+    for add in (_init, _remember, _sync, _search, _get, _context, _status, _rebuild, _bench):
         add(adding)
     return parser
 
@@ -92,6 +129,7 @@ def _remember(adding: Any) -> None:
         'remember --daily "Sold half of the bond fund."',
         'remember --file travel.md "Window seat, always."',
         "remember --daily - < notes.txt",
+        'remember -- "--force is dangerous"',
     )
     parser = _command(adding, "remember", "append a text to the memory", commands.remember, examples)
     parser.add_argument("text", metavar="TEXT", help="what to remember; - reads standard input")
@@ -112,7 +150,7 @@ def _rebuild(adding: Any) -> None:
 
 def _search(adding: Any) -> None:
     examples = (
-        'search "how much NVIDIA may I buy?"',
+        'search "what is the limit for single positions?"',
         "search 仓位上限 -k 3 --explain",
         'search "bond fund" --since 2026-01-01 --kind daily',
         "search allergies --path 'knowledge/*' --json",
@@ -150,3 +188,12 @@ def _context(adding: Any) -> None:
 def _status(adding: Any) -> None:
     examples = ("status", "status --json")
     _command(adding, "status", "show the state of the memory and of its index", commands.status, examples)
+
+
+def _bench(adding: Any) -> None:
+    examples = ("bench", "bench --rows 100000 --dims 1536", "bench --json")
+    summary = "measure exact search on this machine; needs no memory and leaves nothing behind"
+    parser = _command(adding, "bench", summary, commands.bench, examples)
+    parser.add_argument("--rows", metavar="N", type=int, default=20_000, help="made-up vectors (default: 20000)")
+    parser.add_argument("--dims", metavar="N", type=int, default=384, help="their dimensions (default: 384)")
+    parser.add_argument("--k", metavar="N", type=int, default=10, help="results of a search (default: 10)")

@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Any
 from vademecum.config import environment
 
 if TYPE_CHECKING:
+    from vademecum.diagnose import Speed
     from vademecum.types import Context, Excerpt, Hit, SearchResult, Status, SyncReport, Trace, Written
 
 _SHOWN_LINES = 6
+_LONGEST_NOTE = 1_000
 _BOLD, _DIM = "1", "2"
 # What a note holds must not steer the terminal: control characters are shown, not obeyed.
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
 
 def note(message: object) -> None:
-    """One line on standard error."""
-    print("vademecum:", _visible(" ".join(str(message).splitlines())), file=sys.stderr)
+    """One line on standard error; what is too long to be read loses its middle."""
+    line = " ".join(str(message).splitlines())
+    if len(line) > _LONGEST_NOTE:
+        line = f"{line[: _LONGEST_NOTE // 2]} … {line[-_LONGEST_NOTE // 2 :]}"
+    print("vademecum:", _visible(line), file=sys.stderr)
 
 
 def made(root: Path, *, known: bool, as_json: bool) -> None:
@@ -45,7 +50,8 @@ def report(record: SyncReport, *, as_json: bool) -> None:
     """Counts of a sync."""
     if as_json:
         failed = [{"path": path, "reason": reason} for path, reason in record.failed]
-        _json({**_plain(record), "failed": failed})
+        notices = [{"path": path, "notice": notice} for path, notice in record.notices]
+        _json({**_plain(record), "failed": failed, "notices": notices})
         return
     files = f"{record.added} added, {record.changed} changed, {record.removed} removed, {record.kept} kept"
     failures = f", {len(record.failed)} failed" if record.failed else ""
@@ -63,9 +69,8 @@ def found(result: SearchResult, *, as_json: bool, explain: bool, full: bool) -> 
         _hit(rank, hit, explain=explain, full=full)
     if not result.hits and result.disabled is None:
         print("no hits")
-    if explain:
-        told = [f"{name} {value}" for name, value in result.explanation.items() if value not in (None, [], {})]
-        print(_paint(" · ".join(told), _DIM))
+    if explain and result.explanation:
+        print(_paint(_explanation(result.explanation), _DIM))
 
 
 def _found(result: SearchResult, *, explain: bool) -> dict[str, Any]:
@@ -125,6 +130,20 @@ def _trace(trace: Trace) -> str:
     return " · ".join(parts)
 
 
+def _explanation(numbers: Mapping[str, Any]) -> str:
+    """From the query's words with the chunks that hold each, over the funnel, to where the vectors came from."""
+    words = ", ".join(f"{term} {count}" for term, count in numbers["terms"].items())
+    parts = [
+        f"of {numbers['chunks']} chunks hold: {words}" if words else f"{numbers['chunks']} chunks",
+        f"too common to ask for: {', '.join(numbers['left_out'])}" if numbers["left_out"] else "",
+        f"candidates: {numbers['keyword_candidates']} by keyword, {numbers['vector_candidates']} by vector",
+        f"fused {numbers['fused']}, above the floor {numbers['above_floor']}, returned {numbers['returned']}",
+        f"vectors read by {numbers['vectors']}" if "vectors" in numbers else "",
+        f"lane {numbers['lane']}" if numbers["lane"] else "",
+    ]
+    return " · ".join(filter(None, parts))
+
+
 def excerpt(record: Excerpt, *, as_json: bool) -> None:
     """Lines of a file, exactly as they are unless a terminal shows them."""
     if as_json:
@@ -172,6 +191,24 @@ def status(record: Status, *, as_json: bool) -> None:
         note(problem)
     if record.disabled is not None:
         note(f"search is disabled: {record.disabled}")
+
+
+def speed(record: Speed, *, as_json: bool) -> None:
+    """What a benchmark found."""
+    if as_json:
+        _json(record)
+        return
+    rows = {
+        "kernels": record.kernels,
+        "store": f"{record.rows} × {record.dims}, {record.file_mb:.1f} MB, written in {record.fill_s:.1f} s",
+        "open": f"{record.first_ms:.1f} ms to the first answer",
+        "search": f"{record.p50_ms:.2f} ms median, {record.p95_ms:.2f} ms p95 (best {record.k}, read by {record.way})",
+    }
+    if record.scan_ms is not None:
+        times = f"{record.scan_ms:.2f} ms, {record.scan_ms / record.p50_ms:.1f} times a search"
+        rows["full scan"] = f"{times}; {record.same} of {record.scans} lists equal"
+    for name, value in rows.items():
+        print(f"{_paint(f'{name:<10}', _DIM)} {_visible(value)}")
 
 
 def _json(value: object) -> None:

@@ -43,13 +43,14 @@ def _test(column: str, op: str, value: str | tuple[str, ...]) -> tuple[str, list
         if isinstance(value, str):
             raise UsageError("filter `in`: expected several values")
         return f"{column} IN ({', '.join('?' * len(value))})", list(value)
+    if op == "glob":
+        # SQLite negates a class with ^, the shell with !.
+        globs = [glob.replace("[!", "[^") for glob in ((value,) if isinstance(value, str) else value)]
+        return f"({' OR '.join([f'{column} GLOB ?'] * len(globs)) or '0'})", globs
     if not isinstance(value, str):
         raise UsageError(f"filter {op!r}: expected one value, not {len(value)}")
     if op in _COMPARE:
         return f"{column} {_COMPARE[op]} ?", [value]
     if op == "prefix":
         return f"substr({column}, 1, length(?)) = ?", [value, value]
-    if op == "glob":
-        # SQLite negates a class with ^, the shell with !.
-        return f"{column} GLOB ?", [value.replace("[!", "[^")]
     raise UsageError(f"filter {op!r}: no such comparison")

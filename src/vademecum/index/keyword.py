@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from vademecum.index.conditions import to_sql
 from vademecum.index.schema import has_full_text
+from vademecum.text.query import match_expression
 from vademecum.types import Frequencies, Scored, Where
 
 #: Weight of a term in the heading path against one in the text.
@@ -17,12 +18,10 @@ BODY_WEIGHT = 1.0
 _K1, _B, _MIN_IDF = 1.2, 0.75, 1e-6
 
 
-def search(
-    connection: sqlite3.Connection, terms: Sequence[str], match_expression: str, k: int, where: Where
-) -> list[Scored]:
+def search(connection: sqlite3.Connection, terms: Sequence[str], k: int, where: Where) -> list[Scored]:
     """The k best chunks that contain at least one of ``terms``; score = BM25, greater is better, ties by id.
 
-    ``match_expression`` is the same terms quoted for FTS5; user text never reaches its parser in another way.
+    User text reaches FTS5's parser only as quoted terms.
     """
     if not terms or k <= 0:
         return []
@@ -34,20 +33,36 @@ def search(
     rows = connection.execute(
         f"SELECT words.rowid, -{rank} AS score FROM words {join} WHERE words MATCH ? AND {condition}"  # noqa: S608
         " ORDER BY score DESC, words.rowid LIMIT ?",
-        (match_expression, *parameters, k),
+        (match_expression(terms), *parameters, k),
     )
     return [Scored(chunk_id, score) for chunk_id, score in rows]
 
 
-def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str]) -> Frequencies:
-    """Number of chunks, and of chunks that contain each term."""
-    (total,) = connection.execute("SELECT count(*) FROM chunks").fetchone()
+def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], where: Where) -> Frequencies:
+    """Number of chunks that meet ``where``, and of those among them that contain each term."""
+    condition, parameters = to_sql(where)
+    (total,) = connection.execute(f"SELECT count(*) FROM chunks c WHERE {condition}", parameters).fetchone()  # noqa: S608
+    if condition != "1":
+        counts = {term: _count(connection, term, condition, parameters) for term in terms}
+        return Frequencies(total, counts)
     if has_full_text(connection):
         marks = ", ".join("?" * len(terms))
         found = dict(connection.execute(f"SELECT term, doc FROM vocabulary WHERE term IN ({marks})", terms))  # noqa: S608
     else:
         found = {term: len(_containing(connection, term)) for term in terms}
     return Frequencies(total, {term: found.get(term, 0) for term in terms})
+
+
+def _count(connection: sqlite3.Connection, term: str, condition: str, parameters: Sequence[str]) -> int:
+    if has_full_text(connection):
+        test, value = "words MATCH ?", match_expression((term,))
+    else:
+        test, value = f"instr({_PADDED.replace('w.', 'words.')}, ?) > 0", f" {term} "
+    (count,) = connection.execute(
+        f"SELECT count(*) FROM words JOIN chunks c ON c.id = words.rowid WHERE {test} AND {condition}",  # noqa: S608
+        (value, *parameters),
+    ).fetchone()
+    return int(count)
 
 
 _PADDED = "(' ' || w.heading || ' ' || w.body || ' ')"

@@ -88,13 +88,30 @@ MIGRATIONS = (_first,)
 
 def adopt_spec(connection: sqlite3.Connection, spec: IndexSpec) -> bool:
     """Empty the index if its rows were made under another spec; returns whether it was. Call in a transaction."""
-    wanted = f"{spec.tokenizer}|{spec.chunker}"
-    (found,) = connection.execute("SELECT value FROM main.meta WHERE key = 'spec'").fetchone()
-    if found == wanted:
+    if has_spec(connection, spec):
         return False
     clear(connection)
-    connection.execute("UPDATE main.meta SET value = ? WHERE key = 'spec'", (wanted,))
+    connection.execute("UPDATE main.meta SET value = ? WHERE key = 'spec'", (_spec_line(spec),))
     return True
+
+
+def has_spec(connection: sqlite3.Connection, spec: IndexSpec) -> bool:
+    """Whether the rows were made under ``spec``."""
+    return _value(connection, "spec") == _spec_line(spec)
+
+
+def vectors_uid(connection: sqlite3.Connection) -> str:
+    """The vectors file whose text ids stand in ``chunks``."""
+    return _value(connection, "vectors_uid")
+
+
+def _spec_line(spec: IndexSpec) -> str:
+    return f"{spec.tokenizer}|{spec.chunker}"
+
+
+def _value(connection: sqlite3.Connection, key: str) -> str:
+    (value,) = connection.execute("SELECT value FROM main.meta WHERE key = ?", (key,)).fetchone()
+    return str(value)
 
 
 def clear(connection: sqlite3.Connection) -> None:
@@ -125,5 +142,4 @@ def bump_stamps(connection: sqlite3.Connection) -> None:
 
 def counter(connection: sqlite3.Connection, key: str) -> int:
     """How many changes have been committed; the first read of a snapshot, which pins it."""
-    (value,) = connection.execute("SELECT value FROM main.meta WHERE key = ?", (key,)).fetchone()
-    return int(value)
+    return int(_value(connection, key))

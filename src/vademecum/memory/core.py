@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import time
@@ -15,8 +14,15 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from vademecum.chunk import CHUNKER_ID
-from vademecum.embed import CachedQueries, embed_isolating, resolve
-from vademecum.errors import EmbeddingError, IndexCorruptError, IndexUnavailableError, SettingsError
+from vademecum.embed import CachedQueries, Resolution, embed_isolating, resolve
+from vademecum.errors import (
+    EmbeddingError,
+    IndexCorruptError,
+    IndexReplacedError,
+    IndexUnavailableError,
+    SettingsError,
+    StoreError,
+)
 from vademecum.memory import opening
 from vademecum.ports import Embedder, IndexBackend, Progress
 from vademecum.search import QueryVector
@@ -32,10 +38,10 @@ _RETRY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """Whether the index is up to date, and what stands in the way."""
+    """Whether the index is up to date, and what stands in the way: (path or "", text), for those who may know."""
 
     fresh: bool
-    notices: tuple[str, ...]
+    notices: tuple[tuple[str, str], ...]
 
 
 class Core:
@@ -46,22 +52,26 @@ class Core:
         self.settings = settings
         self.layout = detect(root, settings.layout)
         self._environ = environ
-        if embedder is None:
-            found = resolve(settings.embedding, environ)
-            self._embedder, self.embedding_reason = found.embedder, found.reason
-        else:
-            self._embedder, self.embedding_reason = embedder, "given by the program"
-        if self._embedder is not None:
-            self._embedder = CachedQueries(self._embedder)
-        self.query_vector = QueryVector(self._embedder, self.embedding_reason)
+        self.given = embedder
+        self.notices: tuple[tuple[str, str], ...] = ()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Everything that holds a lock, a thread or a connection; also for a child process, which inherits none."""
+        found = Resolution(self.given, "given by the program")
+        if self.given is None:
+            found = resolve(self.settings.embedding, self._environ)
+        self.embedding_reason = found.reason
+        self._embedder = None if found.embedder is None else CachedQueries(found.embedder)
+        self.query_vector = QueryVector(self._embedder, found.reason)
         self.index: IndexBackend | None = None
         self.syncer: Syncer | None = None
         self.disabled: str | None = None
-        self.notices: tuple[str, ...] = ()
-        self._healing = threading.Lock()
+        self._opening = threading.RLock()
         self._filled_generation = -1
         self._retry_at = 0.0
         self._embedding_problem: str | None = None
+        self._pid = os.getpid()
         self._open()
 
     # -- opening and healing ------------------------------------------------------------------------------------
@@ -70,13 +80,13 @@ class Core:
         """Open the index, or note why there is none: memory works without it, search does not."""
         self._filled_generation = -1
         chunk = self.settings.chunk
-        spec = IndexSpec(TOKENIZER_ID, f"{CHUNKER_ID}/{chunk.tokens}/{chunk.overlap_tokens}")
+        spec = IndexSpec(TOKENIZER_ID, f"{CHUNKER_ID}/{chunk.tokens}/{chunk.overlap_tokens}/{self.layout.name}")
         try:
             self.index, notices = opening.open_index(opening.state_folder(self.root, self._environ), spec, anew)
-        except IndexUnavailableError as error:
+        except (IndexUnavailableError, StoreError) as error:
             self.index, self.syncer, self.disabled = None, None, str(error)
             return
-        self.notices += notices
+        self.notices += tuple(("", notice) for notice in notices)
         self.disabled = None
         filler = None
         if self._embedder is not None:
@@ -85,20 +95,31 @@ class Core:
 
     def open_index(self) -> IndexBackend:
         """The index, or IndexUnavailableError with the reason why there is none."""
-        index = self.index
+        index = self._settled()[0]
         if index is None:
             raise IndexUnavailableError(self.disabled or "the index is not open")
         return index
 
     def _open_syncer(self) -> Syncer:
-        syncer = self.syncer
+        syncer = self._settled()[1]
         if syncer is None:
             raise IndexUnavailableError(self.disabled or "the index is not open")
         return syncer
 
+    def _settled(self) -> tuple[IndexBackend | None, Syncer | None]:
+        if self._pid != os.getpid():
+            # A child must not touch its parent's connections, threads and locks, nor let them be collected. (Forking
+            # while another thread is inside SQLite is beyond help: its mutexes stay locked in the child.)
+            _inherited.append((self.index, self.syncer, self.query_vector))
+            self._begin()
+        if self.index is None:
+            with self._opening:  # somebody may be opening it anew right now
+                return self.index, self.syncer
+        return self.index, self.syncer
+
     def heal(self, broken: IndexBackend | None) -> None:
-        """Open anew after damage was met in ``broken``: damaged files are set aside and built again from Markdown."""
-        with self._healing:
+        """Open anew in place of ``broken``; what proves damaged then is set aside and built again from Markdown."""
+        with self._opening:
             if self.index is broken:
                 self._close_index()
                 self._open()
@@ -106,7 +127,7 @@ class Core:
     def distrust(self) -> None:
         """Have the next sync write every row anew; an index that could not be opened is set aside and begun anew."""
         if self.index is None:
-            with self._healing:
+            with self._opening:
                 self._open(anew=True)
         self.open_index().distrust()
 
@@ -124,7 +145,7 @@ class Core:
         index = self.open_index()
         try:
             report = self._open_syncer().run(progress)
-        except IndexCorruptError:
+        except (IndexCorruptError, IndexReplacedError):
             self.heal(index)
             report = self._open_syncer().run(progress)
         self._note_filled(report)
@@ -147,32 +168,38 @@ class Core:
         """
         syncer = self._open_syncer()
         if wait_s == 0:
-            return Refreshed(False, ("the disk was not looked at, because no time was given for it",))
+            return Refreshed(False, (("", "the disk was not looked at, because no time was given for it"),))
         deadline = None if wait_s is None else time.monotonic() + wait_s
-        report = syncer.files.wait(syncer.files.request(), wait_s)
+        try:
+            report = syncer.files.wait(syncer.files.request(), wait_s)
+        except (IndexCorruptError, IndexReplacedError):
+            raise
+        except IndexUnavailableError as error:
+            # It cannot be written now (a full disk, another program's lock), but what it holds can be read.
+            return Refreshed(False, (*self.notices, ("", f"the index could not be brought up to date: {error}")))
         if report is None:
-            return Refreshed(False, ("changes on disk are still being indexed",))
-        notices = (*self.notices, *report.notices, *(reason for _, reason in report.failed))
-        return self._refresh_vectors(notices, deadline)
+            return Refreshed(False, (("", "changes on disk are still being indexed"),))
+        return self._refresh_vectors(syncer, (*self.notices, *report.notices, *report.failed), deadline)
 
-    def _refresh_vectors(self, notices: tuple[str, ...], deadline: float | None) -> Refreshed:
-        if self.syncer is None or self._embedder is None:
+    def _refresh_vectors(
+        self, syncer: Syncer, notices: tuple[tuple[str, str], ...], deadline: float | None
+    ) -> Refreshed:
+        if self._embedder is None:
             return Refreshed(True, notices)
         generation = self._generation()
         if generation != self._filled_generation and time.monotonic() >= self._retry_at:
-            ticket = self.syncer.vectors.request()
+            ticket = syncer.vectors.request()
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            try:
-                filled = self.syncer.vectors.wait(ticket, left)
-            except EmbeddingError as error:
-                self._embedding_failed(str(error))
+            filled = syncer.vectors.wait(ticket, left)
+            if filled is None:
+                return Refreshed(False, (*notices, ("", "some texts still wait for their vectors")))
+            notices += tuple((path, f"{path}: a text has no vector: {reason}") for path, reason in filled.failed)
+            if filled.problem is not None:
+                self._embedding_failed(str(filled.problem))
             else:
-                if filled is None:
-                    return Refreshed(False, (*notices, "some texts still wait for their vectors"))
                 self._filled_generation, self._embedding_problem = generation, None
-                notices += tuple(f"{text} has no vector: {reason}" for text, reason in filled.failed)
         if self._embedding_problem is not None:
-            notices += (f"some texts have no vector yet: {self._embedding_problem}",)
+            notices += (("", f"some texts have no vector yet: {self._embedding_problem}"),)
         return Refreshed(True, notices)
 
     def _embedding_failed(self, reason: str) -> None:
@@ -185,9 +212,8 @@ class Core:
 
     def index_file(self, path: str) -> None:
         """Make what was just written searchable. Its own failure is left to the next sync, which names it."""
-        if self.syncer is not None:
-            with suppress(IndexUnavailableError):
-                self.syncer.index_file(path)
+        with suppress(IndexUnavailableError):
+            self._open_syncer().index_file(path)
 
     def embedding(self) -> str:
         """The embedder's fingerprint, or why there is none."""
@@ -216,6 +242,17 @@ class Core:
 # its parent's connections.
 _cores: dict[tuple[int, Path], tuple[Core, int]] = {}
 _cores_lock = threading.Lock()
+#: What a child process got from its parent: never used, and never closed by being collected.
+_inherited: list[object] = []
+
+
+def _after_fork() -> None:
+    global _cores_lock  # noqa: PLW0603 - another thread may have held it
+    _cores_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def acquire(
@@ -232,6 +269,8 @@ def acquire(
                 f"{root} is already open in this process with other layout, timezone, chunk or embedding settings; "
                 "close it first, or open it with the same ones"
             )
+        elif embedder is not None and embedder is not core.given:
+            raise SettingsError(f"{root} is already open in this process with another embedder; close it first")
         _cores[key] = (core, users + 1)
 
     def release() -> None:
@@ -250,13 +289,3 @@ def acquire(
 
 def _shared_part(settings: Settings) -> tuple[object, ...]:
     return settings.layout, settings.timezone, settings.index_sessions, settings.chunk, settings.embedding
-
-
-@atexit.register
-def _close_all() -> None:
-    # Work goes on in daemon threads; let them stop between two batches rather than inside SQLite.
-    with _cores_lock:
-        mine = [key for key in _cores if key[0] == os.getpid()]
-        cores = [_cores.pop(key)[0] for key in mine]
-    for core in cores:
-        core.close()

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from vademecum.config import environment, load_settings
 from vademecum.errors import (
     IndexCorruptError,
+    IndexReplacedError,
     IndexUnavailableError,
     PathError,
     SettingsError,
     StoreError,
     UsageError,
 )
+from vademecum.memory import arguments
 from vademecum.memory.core import Core, acquire
 from vademecum.memory.filters import conditions
 from vademecum.memory.status import take_status
 from vademecum.ports import Embedder, Progress
-from vademecum.search import Request, search
-from vademecum.settings import Fusion, Settings
+from vademecum.search import Answer, Request, search
+from vademecum.settings import FUSIONS, Fusion, Settings
 from vademecum.store.context import gather
 from vademecum.store.excerpt import read_lines
 from vademecum.store.layout import valid_id
@@ -34,8 +37,8 @@ from vademecum.store.remember import remember
 from vademecum.store.root import create as create_root
 from vademecum.types import Context, Excerpt, SearchResult, Status, SyncReport, Viewer, Where, Written
 
-#: For ``wait_ms``: wait for the index however long it takes.
-WAIT_FULLY = -1
+#: A search meets at most this many indexes that turn out to be damaged or closed by somebody who mends them.
+_TRIES = 3
 
 
 class Memory:
@@ -48,7 +51,8 @@ class Memory:
     def __init__(self, core: Core, release: Callable[[], None], settings: Settings, viewer: Viewer) -> None:
         """Use `Memory.open`."""
         self._core = core
-        self._release: Callable[[], None] | None = release
+        # Also when the object is dropped, and at exit: work in daemon threads then stops between two batches.
+        self._release = weakref.finalize(self, release)
         self.settings = settings
         self._viewer = viewer
 
@@ -70,10 +74,12 @@ class Memory:
         be opened raises nothing: searches then answer empty and say why.
         """
         viewer = Viewer(
-            None if user is None else valid_id(user),
-            None if agent is None else valid_id(agent),
+            None if user is None else valid_id(arguments.text("user", user)),
+            None if agent is None else valid_id(arguments.text("agent", agent)),
         )
-        folder = Path(root).expanduser()
+        if not isinstance(settings, Settings | None):
+            raise UsageError(f"settings = {arguments.shown(settings)}: expected Settings")
+        folder = arguments.root_folder(root)
         if create and not folder.exists():
             create_root(folder)
         if not folder.is_dir():
@@ -147,8 +153,8 @@ class Memory:
         today = self._core.today()
         where = conditions(self._viewer, today, since=since, until=until, path=path, kind=kind, tag=tag)
         request = self._request(query, where, today, max_results, min_score, fusion, decay, mmr)
-        wait = self.settings.search.wait_ms if wait_ms is None else wait_ms
-        result = self._answer(request, None if wait == WAIT_FULLY else max(0, wait) / 1000)
+        wait_s = arguments.seconds("wait_ms", self.settings.search.wait_ms if wait_ms is None else wait_ms)
+        result = self._answer(request, wait_s)
         return replace(result, elapsed_ms=(time.perf_counter() - began) * 1000)
 
     def _request(
@@ -162,12 +168,18 @@ class Memory:
         decay: bool | None,
         mmr: bool | None,
     ) -> Request:
-        given = {"max_results": max_results, "min_score": min_score, "fusion": fusion}
         settings = self.settings
         if not isinstance(query, str):
-            raise UsageError(f"query = {query!r}: expected a text")
+            raise UsageError(f"query = {arguments.shown(query)}: expected a text")
+        given: dict[str, Any] = {
+            name: arguments.number(name, value)
+            for name, value in (("max_results", max_results), ("min_score", min_score))
+            if value is not None
+        }
+        if fusion is not None:
+            given["fusion"] = arguments.choice("fusion", fusion, FUSIONS)
         try:
-            chosen = replace(settings.search, **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+            chosen = replace(settings.search, **given)
         except SettingsError as error:
             raise UsageError(str(error).removeprefix("search.")) from error
         return Request(
@@ -175,57 +187,67 @@ class Memory:
             where,
             today,
             chosen,
-            settings.decay if decay is None else replace(settings.decay, enabled=decay),
-            settings.mmr if mmr is None else replace(settings.mmr, enabled=mmr),
+            settings.decay if decay is None else replace(settings.decay, enabled=arguments.flag("decay", decay)),
+            settings.mmr if mmr is None else replace(settings.mmr, enabled=arguments.flag("mmr", mmr)),
         )
 
     def _answer(self, request: Request, wait_s: float | None) -> SearchResult:
         if not request.query.strip():
             return SearchResult(request.query, (), True, {}, 0.0, ("the query is empty: nothing was searched",))
-        index = self._core.index
-        try:
+        for tries_left in reversed(range(_TRIES)):
+            index = self._core.index
             try:
                 return self._search_once(request, wait_s)
-            except IndexCorruptError:
+            except (IndexCorruptError, IndexReplacedError) as error:
+                if not tries_left:
+                    return _disabled(request.query, str(error))
                 self._core.heal(index)
-                return self._search_once(request, wait_s)
-        except (IndexUnavailableError, StoreError) as error:
-            return _disabled(request.query, str(error))
+            except (IndexUnavailableError, StoreError) as error:
+                # Unless another thread has just opened the index anew.
+                if not tries_left or self._core.index is index:
+                    return _disabled(request.query, str(error))
+        raise AssertionError("the last try returns")
 
     def _search_once(self, request: Request, wait_s: float | None) -> SearchResult:
+        index = self._core.open_index()
         refreshed = self._core.refresh(wait_s)
-        answer = search(self._core.open_index(), self._core.query_vector, request)
+        # The same index, so that an answer never comes from one that was opened anew and is still empty.
+        answer = search(index, self._core.query_vector, request)
+        notices = (*self._visible(refreshed.notices), *_why_empty(request, answer))
         return SearchResult(
-            request.query,
-            answer.hits,
-            refreshed.fresh,
-            answer.channels,
-            0.0,
-            refreshed.notices,
-            None,
-            answer.explanation,
+            request.query, answer.hits, refreshed.fresh, answer.channels, 0.0, notices, None, answer.explanation
         )
+
+    def _visible(self, notices: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+        """What this viewer may be told: nothing about a file that it may not read."""
+        return tuple(text for path, text in notices if self._may_read(path))
+
+    def _may_read(self, path: str) -> bool:
+        return self._core.layout.classify(path).scope in self._viewer.scopes
 
     # -- upkeep -------------------------------------------------------------------------------------------------
 
     def sync(self, *, progress: Progress | None = None) -> SyncReport:
         """Bring the index up to the files and wait for it. Files and texts that fail are named in the report."""
-        return self._core.sync(progress)
+        return self._shown(self._core.sync(progress))
 
     def rebuild(self, *, progress: Progress | None = None) -> SyncReport:
         """Write every row of the index anew from Markdown; old rows answer until theirs is replaced. Vectors stay."""
         self._core.distrust()
-        return self._core.sync(progress)
+        return self._shown(self._core.sync(progress))
+
+    def _shown(self, report: SyncReport) -> SyncReport:
+        failed = tuple((path, reason) for path, reason in report.failed if self._may_read(path))
+        notices = tuple((path, text) for path, text in report.notices if self._may_read(path))
+        return replace(report, failed=failed, notices=notices)
 
     def status(self) -> Status:
         """Where everything is, how much of it is indexed, and what is wrong. Recounts the disk."""
-        return take_status(self._core)
+        return take_status(self._core, self._visible)
 
     def close(self) -> None:
         """Let go of the root; the last of its memories in this process releases files and threads."""
-        release, self._release = self._release, None
-        if release is not None:
-            release()
+        self._release()
 
     def __enter__(self) -> Self:
         return self
@@ -247,8 +269,21 @@ class Memory:
 
 
 def init(root: str | os.PathLike[str]) -> Path:
-    """Make ``root`` a memory; nothing that exists is changed. Returns its real path. Raises WriteError."""
-    return create_root(Path(root).expanduser()).root
+    """Make ``root`` a memory; nothing that exists is changed. Returns its real path. Raises StoreError, UsageError."""
+    return create_root(arguments.root_folder(root)).root
+
+
+def _why_empty(request: Request, answer: Answer) -> tuple[str, ...]:
+    """No silence: what kept the candidates out."""
+    found = answer.explanation
+    if answer.hits or not request.search.max_results:
+        return ()
+    if found["fused"]:
+        count, noun = found["fused"], "candidate was" if found["fused"] == 1 else "candidates were"
+        return (f"{count} {noun} below min_score {request.search.min_score:g}",)
+    if any(condition.field != "scope" for condition in request.where):
+        return ("nothing that the filters let through has to do with the query",)
+    return ()
 
 
 def _disabled(query: str, reason: str) -> SearchResult:

@@ -12,7 +12,7 @@ from vademecum.backends import EmbeddedIndex
 from vademecum.backends.embedded import INDEX_FILE, VECTORS_FILE
 from vademecum.errors import IndexCorruptError, IndexUnavailableError, WriteError
 from vademecum.sqlite import damaged, quarantine
-from vademecum.store.root import private_folder
+from vademecum.store.root import check_private, private_folder
 from vademecum.types import IndexSpec
 
 
@@ -27,14 +27,14 @@ def state_folder(root: Path, environ: Mapping[str, str]) -> Path:
             return folder
     except WriteError:
         pass
-    cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "vademecum" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     try:
+        cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = cache / "vademecum" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         raise IndexUnavailableError(
-            f"{root} is read-only and {folder} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder "
-            "that can be written"
+            f"{root} is read-only and no folder in the user's cache can be made ({error}); set XDG_CACHE_HOME to a "
+            "folder that can be written"
         ) from error
     return folder
 
@@ -44,8 +44,10 @@ def open_index(folder: Path, spec: IndexSpec, anew: bool = False) -> tuple[Embed
 
     ``anew`` sets index.sqlite aside in any case; vectors stay.
 
-    Raises IndexUnavailableError, for instance for files of a newer version.
+    Raises IndexUnavailableError, for instance for files of a newer version, and StoreError for links and the like
+    where files of ours should be: they would lead our writes elsewhere.
     """
+    check_private(folder, INDEX_FILE, VECTORS_FILE, "lock", "config.toml")
     notices: tuple[str, ...] = ()
     if anew and (folder / INDEX_FILE).exists():
         target = quarantine(folder / INDEX_FILE, time.time())

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from vademecum import __version__
-from vademecum.errors import EmbeddingError, IndexUnavailableError, StoreError
+from vademecum.errors import IndexUnavailableError, StoreError
 from vademecum.memory.core import Core
 from vademecum.store.scan import scan
 from vademecum.types import Health, Status
 
 
-def take_status(core: Core) -> Status:
-    """Never raises for a broken index or folder: it says so."""
+def take_status(core: Core, visible: Callable[[Iterable[tuple[str, str]]], tuple[str, ...]]) -> Status:
+    """Never raises for a broken index or folder: it says so. ``visible`` keeps notices from those not meant."""
     from vademecum import kernels
 
     index: Health | None = None
-    pending = missing = 0
-    disabled = core.disabled
+    files = pending = missing = 0
     notices = core.notices
     try:
         found = scan(core.layout)
         files, notices = len(found.files), notices + found.notices
     except StoreError as error:
-        files, notices = 0, (*notices, str(error))
+        notices = (*notices, ("", str(error)))
+    disabled = core.disabled
     try:
+        index = core.open_index().health()
         if core.syncer is not None:
             todo = core.syncer.plan()
             pending = len(todo.added) + len(todo.changed) + len(todo.removed)
             missing = core.syncer.missing_vectors()
-        index = core.open_index().health()
-    except (IndexUnavailableError, StoreError) as error:
+    except IndexUnavailableError as error:
         disabled = disabled or str(error)
-    except EmbeddingError as error:
-        notices = (*notices, str(error))
+    except StoreError:
+        pass  # already told by the scan above
     return Status(
         version=__version__,
         root=str(core.root),
@@ -45,5 +47,5 @@ def take_status(core: Core) -> Status:
         missing_vectors=missing,
         index=index,
         disabled=disabled,
-        notices=tuple(dict.fromkeys(notices)),
+        notices=tuple(dict.fromkeys(visible(notices))),
     )

@@ -15,6 +15,9 @@ RRF_K = 60
 #: How far strong evidence can raise the odds of the text side over those set by the weights. Anything from 5.6 to
 #: 10.4 gives the same quality within .002 recall@1 of `make quality`.
 EVIDENCE_BOOST = 8.0
+#: Without vectors, the part of a chunk's relevance that its BM25 decides, beside the best one's: coverage alone does
+#: not tell a page about a word from one that mentions it.
+BM25_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,11 @@ def _calibrated(candidates: Sequence[Candidate], query: Query) -> list[float]:
     if calibration is None or query.vector_weight <= 0 or all(candidate.cosine is None for candidate in candidates):
         # Words that occur nowhere cannot tell chunks apart, and alone they would press every hit below the floor.
         scale = query.mass / query.known_mass if query.known_mass > 0 else 0.0
-        return [min(1.0, candidate.coverage * scale) for candidate in candidates]
+        best = max((candidate.bm25 or 0.0 for candidate in candidates), default=0.0) or 1.0
+        return [
+            min(1.0, candidate.coverage * scale) * (1 - BM25_SHARE + BM25_SHARE * (candidate.bm25 or 0.0) / best)
+            for candidate in candidates
+        ]
     share = text_share(candidates, query)
     span = calibration.hi - calibration.lo
     return [

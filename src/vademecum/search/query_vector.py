@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from vademecum.errors import EmbeddingError
+from vademecum.errors import EmbeddingError, ProviderReplyError
 from vademecum.ports import Embedder
 from vademecum.types import ChannelState, Fingerprint
 
@@ -37,6 +37,11 @@ class QueryVector:
             return None, f"{failed[1]} (not asked again for a moment)"
         try:
             vector = self._embedder.embed_query(query)
+            dims = self._embedder.fingerprint.dims
+            if vector.shape != (dims,):
+                raise ProviderReplyError(
+                    f"the embedder gave a vector of shape {vector.shape}, not of {dims} dimensions"
+                )
         except EmbeddingError as error:
             state = f"failed: {error}"
             with self._lock:

@@ -43,7 +43,8 @@ def recall(
 
     The vector channel takes part if both ``vector`` and ``lane`` are given.
     """
-    frequencies = reader.document_frequencies(terms.terms)
+    # What a word is worth depends on what the viewer may read, not on this query's other filters.
+    frequencies = reader.document_frequencies(terms.terms, tuple(c for c in where if c.field == "scope"))
     asked, left_out = affordable(frequencies, postings_budget)
     by_words = list(reader.search_keyword(asked, k, where))
     if len(by_words) < k and terms.fallback:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from vademecum.errors import IndexCorruptError, IndexUnavailableError
+from vademecum.errors import IndexCorruptError, IndexReplacedError, IndexUnavailableError
 
 T = TypeVar("T")
 ConnectionT = TypeVar("ConnectionT", bound=sqlite3.Connection)
@@ -107,6 +107,8 @@ def snapshot(connection: ConnectionT) -> Iterator[ConnectionT]:
 
 
 _DAMAGE = ("malformed", "not a database", "corrupt")
+# What is said of a file that was deleted or exchanged under an open connection.
+_GONE = ("no such table", "unable to open", "disk I/O error")
 
 
 @contextmanager
@@ -116,6 +118,8 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         text = str(error)
+        if any(word in text for word in _GONE):
+            raise IndexReplacedError(f"{path}: {text}") from error
         if any(word in text for word in _DAMAGE):
             raise IndexCorruptError(f"{path}: {text}; `vademecum rebuild` makes it anew from Markdown") from error
         raise IndexUnavailableError(f"{path}: {text}") from error

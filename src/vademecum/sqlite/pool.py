@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from vademecum.errors import IndexUnavailableError
 from vademecum.sqlite.connection import Connection, snapshot
 
+#: Readers at once, further ones wait; and connections kept for the next ones. Each holds a few descriptors.
+MOST_READERS, MOST_IDLE = 16, 4
+
 
 class ReaderPool:
     """Hands out connections inside a read transaction. Safe to share between threads."""
@@ -17,23 +20,25 @@ class ReaderPool:
     def __init__(self, open_connection: Callable[[], Connection]) -> None:
         self._open = open_connection
         self._idle: list[Connection] = []
+        self._slots = threading.BoundedSemaphore(MOST_READERS)
         self._lock = threading.Lock()
         self._closed = False
 
     @contextmanager
     def reader(self) -> Iterator[Connection]:
         """A connection that sees one state of the database until the context ends."""
-        connection = self._take()
-        try:
-            with snapshot(connection):
-                yield connection
-        except sqlite3.Error:
-            connection.close()
-            raise
-        except BaseException:
+        with self._slots:
+            connection = self._take()
+            try:
+                with snapshot(connection):
+                    yield connection
+            except sqlite3.Error:
+                connection.close()
+                raise
+            except BaseException:
+                self._give_back(connection)
+                raise
             self._give_back(connection)
-            raise
-        self._give_back(connection)
 
     def _take(self) -> Connection:
         with self._lock:
@@ -45,7 +50,7 @@ class ReaderPool:
 
     def _give_back(self, connection: Connection) -> None:
         with self._lock:
-            if not self._closed:
+            if not self._closed and len(self._idle) < MOST_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()

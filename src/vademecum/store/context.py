@@ -40,7 +40,7 @@ def gather(layout: Layout, viewer: Viewer, today: date, max_tokens: int) -> Cont
     notes, failures = [], []
     for path, evergreen in paths:
         try:
-            notes.append(Note(path, read_text(resolve(layout.root, path).file).text, evergreen))
+            notes.append(Note(path, read_text(resolve(layout.root, path)).text, evergreen))
         except MissingFileError:
             continue
         except (UnreadableFileError, PathError) as error:

@@ -54,39 +54,39 @@ def stamp(state: os.stat_result) -> str:
     return f"{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}:{state.st_ino}"
 
 
-def read_raw(file: Path) -> Raw:
+def read_raw(location: Location) -> Raw:
     """The bytes of a regular file.
 
     Raises MissingFileError only if there is no such file, and UnreadableFileError for every other failure.
     """
     try:
-        with open(file, "rb", opener=lambda name, _: os.open(name, _READ)) as stream:
+        with open(location.file, "rb", opener=lambda name, _: os.open(name, _READ)) as stream:
             state = os.fstat(stream.fileno())
             if not stat.S_ISREG(state.st_mode):
-                raise UnreadableFileError(f"{file}: is not a regular file; move it out of the memory")
+                raise UnreadableFileError(f"{location.path}: is not a regular file; move it out of the memory")
             return Raw(stream.read(), state)
     except FileNotFoundError:
-        raise MissingFileError(f"{file}: there is no such file") from None
+        raise MissingFileError(f"{location.path}: there is no such file") from None
     except OSError as error:
-        raise UnreadableFileError(f"{file}: cannot be read: {error.strerror}") from error
+        raise UnreadableFileError(f"{location.path}: cannot be read: {error.strerror}") from error
 
 
-def decode(data: bytes, file: Path) -> Document:
-    """Strict UTF-8, with or without byte order mark. Raises UnreadableFileError with the offset of the fault."""
+def decode(data: bytes, name: str) -> Document:
+    """Strict UTF-8, with or without byte order mark. Raises UnreadableFileError with name and offset of the fault."""
     bom = data.startswith(codecs.BOM_UTF8)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         offset = error.start + (len(codecs.BOM_UTF8) if bom else 0)
         raise UnreadableFileError(
-            f"{file}: is not valid UTF-8 at byte {offset}; convert the file to UTF-8 and try again"
+            f"{name}: is not valid UTF-8 at byte {offset}; convert the file to UTF-8 and try again"
         ) from None
     return Document(text, bom, "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n")
 
 
-def read_text(file: Path) -> Document:
-    """A file, decoded. Raises MissingFileError or UnreadableFileError."""
-    return decode(read_raw(file).data, file)
+def read_text(location: Location) -> Document:
+    """A page, decoded. Raises MissingFileError or UnreadableFileError."""
+    return decode(read_raw(location).data, location.path)
 
 
 def replace(root: Path, location: Location, document: Document) -> None:
@@ -120,30 +120,31 @@ def rewrite(root: Path, location: Location, change: Callable[[Document | None], 
     Runs under the root's lock. If a program that does not know the lock writes meanwhile, ``change`` is applied
     to what it wrote. Errors as for ``replace``.
     """
-    file = location.file
+    file, name = location.file, location.path
     with root_lock(root):
         for _ in range(_ATTEMPTS):
-            raw = _existing(file)
-            document = change(None if raw is None else decode(raw.data, file))
+            raw = _existing(location)
+            document = change(None if raw is None else decode(raw.data, name))
             try:
                 if _swap(file, document.encode(), raw):
                     return document
             except UnicodeEncodeError as error:
-                raise UsageError(f"the text for {file} is not valid Unicode at character {error.start}") from None
+                raise UsageError(f"the text for {name} is not valid Unicode at character {error.start}") from None
             except OSError as error:
-                raise WriteError(f"{file}: could not be written, nothing was changed: {error.strerror}") from error
-    raise WriteError(f"{file}: another program keeps changing the file; nothing was written, try again")
+                raise WriteError(f"{name}: could not be written, nothing was changed: {error.strerror}") from error
+    raise WriteError(f"{name}: another program keeps changing the file; nothing was written, try again")
 
 
-def _existing(file: Path) -> Raw | None:
+def _existing(location: Location) -> Raw | None:
+    file, name = location.file, location.path
     if is_link(file):
-        raise PathError(f"{file}: is a symbolic link; name the file that it points to")
+        raise PathError(f"{name}: is a symbolic link; name the file that it points to")
     try:
-        raw = read_raw(file)
+        raw = read_raw(location)
     except MissingFileError:
         return None
     if not os.access(file, os.W_OK):
-        raise WriteError(f"{file}: is write-protected; nothing was changed")
+        raise WriteError(f"{name}: is write-protected; nothing was changed")
     return raw
 
 

@@ -38,7 +38,8 @@ class Place:
 class Layout:
     """A root and how it is arranged. ``root`` is a real path; all paths given out are relative to it, with "/".
 
-    ``workspace`` keeps dailies and private folders under ``memory/``; ``flat`` keeps them at the root.
+    ``workspace`` keeps dailies and private folders under ``memory/``; ``flat`` keeps them at the root. That is where
+    new files go. Whose a file is never depends on it: see ``scope_of``.
     """
 
     root: Path
@@ -71,11 +72,9 @@ class Layout:
     def classify(self, path: str) -> Place:
         """Scope, kind and date of a path relative to the root. Every path has a place; this never raises.
 
-        An owner is read only at the explicit prefix. Files of an owner whose id is not valid stay private to that
-        id, so that nobody sees them by accident.
+        Scope and kind are the same in every layout.
         """
-        parts = path.split("/")
-        scope, rest = self._owner(parts)
+        scope, rest = _owner(path)
         if rest[0] == "knowledge" and len(rest) > 1:
             return Place(scope, "knowledge", None)
         day = leading_date(rest[-1])
@@ -83,24 +82,12 @@ class Layout:
 
     def indexes(self, folder: str) -> bool:
         """Whether the pages of a folder (relative, "" for the root) are part of the memory, judged by its path."""
-        parts = folder.split("/")
-        if any(part in _FOREIGN or is_hidden(part) for part in parts):
+        if any(part in _FOREIGN or is_hidden(part) for part in folder.split("/")):
             return False
-        if not folder.startswith(self.base):
-            return True
-        inner = folder.removeprefix(self.base).split("/")
-        if inner[0] in _SCOPE_FOLDERS and len(inner) > 2:
-            inner = inner[2:]
-        return inner[0] not in _DIARIES
-
-    def _owner(self, parts: list[str]) -> tuple[Scope, list[str]]:
-        # "memory/users" is private in both layouts, and in any case: neither a wrong setting nor a file system
-        # that does not tell "Users" from "users" may publish it.
-        folded = [part.lower() for part in parts[:2]]
-        depth = 1 if folded[0] == "memory" else 0
-        if len(parts) > depth + 2 and folded[depth] in _SCOPE_FOLDERS and (depth or self.name == "flat"):
-            return f"{_SCOPE_FOLDERS[folded[depth]]}:{parts[depth + 1]}", parts[depth + 2 :]
-        return SHARED, parts
+        scope, rest = _owner(folder)
+        if scope != SHARED:
+            return rest[0] not in _DIARIES
+        return not folder.startswith(self.base) or folder.removeprefix(self.base).split("/")[0] not in _DIARIES
 
     def _private(self, scope: Scope) -> str:
         kind, _, owner = scope.partition(":")
@@ -111,9 +98,10 @@ class Layout:
 
 
 def detect(root: Path, setting: LayoutName = "auto") -> Layout:
-    """The layout of a folder. ``auto``: a ``memory`` folder means workspace, dated files at the root mean flat.
+    """The layout of a folder. ``auto``: a ``memory`` folder means workspace, otherwise dated files or somebody's
+    private MEMORY.md at the root mean flat.
 
-    A folder that has neither, or cannot be looked into, is a workspace.
+    A folder that has none of them, or cannot be looked into, is a workspace.
     """
     real = Path(os.path.realpath(root))
     if setting != "auto":
@@ -121,11 +109,38 @@ def detect(root: Path, setting: LayoutName = "auto") -> Layout:
     try:
         if (real / "memory").is_dir():
             return Layout(real, "workspace")
-        names = [entry.name for entry in real.iterdir()]
+        flat = any(_is_flat(entry) for entry in real.iterdir())
     except OSError:
-        names = []
-    flat = any(leading_date(name) and name.lower().endswith(".md") for name in names)
+        flat = False
     return Layout(real, "flat" if flat else "workspace")
+
+
+def _is_flat(entry: Path) -> bool:
+    """Whether an entry of the root shows that dailies and private folders are kept there."""
+    if entry.name.casefold() in _SCOPE_FOLDERS:
+        return any(entry.glob(f"*/{LONG_TERM}"))
+    return leading_date(entry.name) is not None and entry.name.lower().endswith(".md")
+
+
+def scope_of(path: str) -> Scope:
+    """Whose a path relative to a root is, by its spelling alone.
+
+    ``users/<id>/`` and ``agents/<id>/`` are private, at the root and under ``memory/``, in every layout and in any
+    letter case: neither a file that comes or goes, a wrong setting, nor a file system that does not tell "Users"
+    from "users" may publish them. Deeper down they are ordinary folders. Files of an owner whose id is not valid
+    stay private to that id, so that nobody sees them by accident.
+    """
+    return _owner(path)[0]
+
+
+def _owner(path: str) -> tuple[Scope, list[str]]:
+    """The scope, and the parts of the path below what says so."""
+    parts = path.split("/")
+    folded = [part.casefold() for part in parts[:2]]
+    depth = 1 if folded[0] == "memory" else 0
+    if len(parts) > depth + 2 and folded[depth] in _SCOPE_FOLDERS:
+        return f"{_SCOPE_FOLDERS[folded[depth]]}:{parts[depth + 1]}", parts[depth + 2 :]
+    return SHARED, parts
 
 
 def home(viewer: Viewer) -> Scope:

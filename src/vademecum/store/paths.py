@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from vademecum.errors import PathError, UsageError
-from vademecum.store.layout import is_hidden
+from vademecum.store.layout import is_hidden, scope_of
 
 _MAX_NAME_BYTES = 255
+_MAX_PATH_BYTES = 4096
+_MAX_PARTS = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +27,33 @@ def resolve(root: Path, path: str) -> Location:
     """Where ``path`` is, spelled as on disk; ``path`` is relative to the root, or absolute and inside it.
 
     An existing name is found under either Unicode normalisation and, where the file system ignores it, in any
-    case. Links between folders of one root are followed. Everything else raises PathError, naming the path:
-    ``..``, NUL, backslashes, hidden names, names without ``.md``, a link as the last part, links out of the root.
+    case. Links between folders of one root are followed if both ends are of one scope. Everything else raises
+    PathError, naming the path: ``..``, NUL, backslashes, hidden names, names without ``.md``, more than 4096 bytes
+    or 255 parts, a link as the last part, links out of the root or from one scope to another.
     """
     real_root = Path(os.path.realpath(root))
-    relative = _relative(real_root, _plain(path))
-    parts = _checked_parts(path, relative)
+    names = list(_checked_parts(path, _relative(real_root, _plain(path))))
     folder = real_root
-    for part in parts[:-1]:
-        folder = Path(os.path.realpath(folder / _as_found(folder, part)))
+    for depth, name in enumerate(names[:-1]):
+        names[depth] = _as_found(folder, name)
+        if not os.path.lexists(folder / names[depth]):
+            folder = folder.joinpath(*names[depth:-1])
+            break
+        folder = Path(os.path.realpath(folder / names[depth]))
         if not folder.is_relative_to(real_root):
-            raise PathError(f"{path!r}: {part!r} is a link that leaves the memory {real_root}")
-    file = folder / _as_found(folder, parts[-1])
+            raise PathError(f"{path!r}: {name!r} is a link that leaves the memory {real_root}")
+    names[-1] = _as_found(folder, names[-1])
+    file = folder / names[-1]
     if is_link(file):
         raise PathError(f"{path!r}: is a symbolic link; name the file that it points to")
-    found = file.relative_to(real_root).as_posix()
+    named, found = "/".join(names), file.relative_to(real_root).as_posix()
     # Once more, because a link inside the root may lead into a hidden folder.
     _checked_parts(path, found)
+    if scope_of(named) != scope_of(found):
+        raise PathError(
+            f"{named!r}: a link leads to {found!r}, from what is {scope_of(named)} to what is {scope_of(found)}; "
+            "put a folder in the place of the link"
+        )
     return Location(found, file)
 
 
@@ -54,6 +66,12 @@ def _plain(path: str) -> str:
     """``path`` with "/" separators, free of what no file name should hold."""
     if not isinstance(path, str):
         raise UsageError(f"path {path!r}: expected a text")
+    size = len(path.encode(errors="surrogatepass"))
+    if size > _MAX_PATH_BYTES:
+        raise PathError(f"{path[:40]!r}…: the path has {size} bytes; at most {_MAX_PATH_BYTES} are allowed")
+    count = sum(map(bool, path.split("/")))
+    if count > _MAX_PARTS:
+        raise PathError(f"{path[:40]!r}…: the path has {count} parts; at most {_MAX_PARTS} are allowed")
     if "\0" in path:
         raise PathError(f"{path!r}: a path cannot contain NUL")
     if os.sep == "\\":
@@ -66,13 +84,15 @@ def _plain(path: str) -> str:
 
 
 def _relative(real_root: Path, plain: str) -> str:
+    """``plain`` relative to the root; links are followed only as far as it takes to get inside."""
     if not plain.startswith("/") and not Path(plain).is_absolute():
         return plain
-    parent, name = Path(plain).parent, Path(plain).name
-    inside = Path(os.path.realpath(parent)) / name
-    if not inside.is_relative_to(real_root):
-        raise PathError(f"{plain!r}: is outside the memory {real_root}; give a path relative to it")
-    return inside.relative_to(real_root).as_posix()
+    file = Path(plain)
+    for folder in reversed(file.parents):
+        real = Path(os.path.realpath(folder))
+        if real.is_relative_to(real_root):
+            return (real / file.relative_to(folder)).relative_to(real_root).as_posix()
+    raise PathError(f"{plain!r}: is no file in the memory {real_root}; give a path relative to it")
 
 
 def _checked_parts(path: str, relative: str) -> tuple[str, ...]:

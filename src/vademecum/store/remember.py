@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from itertools import dropwhile
 
 from vademecum.errors import PathError, UsageError
 from vademecum.store.files import Document, extended, rewrite
 from vademecum.store.layout import LONG_TERM, Layout, leading_date
 from vademecum.store.paths import resolve
-from vademecum.text.markdown import scan, split_lines
+from vademecum.text.markdown import Block, scan, split_lines
 from vademecum.types import Written
+
+_match_fence = re.compile(r"(.*?)(`{3,}|~{3,})").match
 
 
 def remember(layout: Layout, text: str, path: str) -> Written:
@@ -17,6 +20,10 @@ def remember(layout: Layout, text: str, path: str) -> Written:
 
     One line of plain text becomes a list item; anything that has a structure of its own is kept word for word,
     with a blank line before it where Markdown needs one. A new MEMORY.md or daily page gets its title first.
+
+    The text is always body of the page, and nothing that was body becomes anything else: where its "---" would
+    begin or end front matter, a blank line or a "***" comes before it, and code that a page leaves open at its end is
+    closed by a line of its own.
 
     Raises UsageError for a text that is blank or holds NUL, PathError for a page that would never be indexed, and
     the errors of ``files.append``.
@@ -49,9 +56,36 @@ def _lead(old: Document | None, name: str, entry: str) -> str:
     """What stands between the old text and the entry: a title, a blank line or nothing."""
     blocks = scan(old.text) if old else []
     if not old or not blocks:
-        return "" if entry.startswith("# ") else _title(name)
+        title = "" if entry.startswith("# ") else _title(name)
+        return title or ("\n" if _front_matter_end(entry) else "")
+    if fence := _closing_fence(old.text, blocks[-1]):
+        return f"{fence}\n\n"
     in_list = blocks[-1].kind == scan(entry)[0].kind == "item"
-    return "" if in_list or split_lines(old.text)[-1].isspace() else "\n"
+    lead = "" if in_list or split_lines(old.text)[-1].isspace() else "\n"
+    if _front_matter_end(extended(old, lead + entry).text) != _front_matter_end(old.text):
+        return f"{lead}***\n\n"
+    return lead
+
+
+def _front_matter_end(text: str) -> int:
+    """The offset where front matter ends, 0 if there is none."""
+    if not text.startswith("---"):
+        return 0
+    first = scan(text)[0]
+    return first.end if first.kind == "front_matter" else 0
+
+
+def _closing_fence(text: str, last: Block) -> str:
+    """The line that is missing at the end of a text whose last block is code that was left open, else ""."""
+    lines = split_lines(text[last.start : last.end])
+    fence = _match_fence(lines[0]) if last.kind == "fence" else None
+    if fence is None:
+        return ""
+    end = lines[-1].strip()
+    if len(lines) > 1 and end.startswith(fence[2]) and not end.strip(fence[2][0]):
+        return ""
+    # In a list the end must stand as far to the right as the beginning.
+    return re.sub(r"\S", " ", fence[1]) + fence[2]
 
 
 def _title(name: str) -> str:

@@ -12,7 +12,7 @@ from stat import S_ISREG
 from vademecum.errors import PathError, StoreError
 from vademecum.store.files import decode, read_raw, stamp
 from vademecum.store.layout import Layout, is_hidden
-from vademecum.store.paths import resolve
+from vademecum.store.paths import Location, resolve
 from vademecum.text.markdown import front_matter, inline_tags
 from vademecum.types import Source
 
@@ -33,12 +33,12 @@ class FileStat:
 class Scan:
     """All pages of a root by path, and what kept others out.
 
-    ``notices`` name what was skipped and why. ``unreadable`` are paths of folders (or files) that could not be
-    looked at: what was known below them is not gone.
+    ``notices`` pair a path with what is to be told of it. ``unreadable`` are paths of folders (or files) that could
+    not be looked at: what was known below them is not gone.
     """
 
     files: tuple[FileStat, ...]
-    notices: tuple[str, ...] = ()
+    notices: tuple[tuple[str, str], ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def hides(self, path: str) -> bool:
@@ -78,8 +78,8 @@ def load(layout: Layout, file: FileStat, now: float) -> Page:
     The stamp is that of the bytes read, even if the file has changed since the scan. Raises MissingFileError or
     UnreadableFileError.
     """
-    raw = read_raw(layout.root / file.path)
-    text = decode(raw.data, layout.root / file.path).text
+    raw = read_raw(Location(file.path, layout.root / file.path))
+    text = decode(raw.data, file.path).text
     place = layout.classify(file.path)
     head = front_matter(text)
     source = Source(
@@ -127,7 +127,7 @@ class _Walk:
         self.layout = layout
         self.root = f"{layout.root}{os.sep}"
         self.files: list[FileStat] = []
-        self.notices: list[str] = []
+        self.notices: list[tuple[str, str]] = []
         self.unreadable: list[str] = []
         self._folders = [""]
 
@@ -190,11 +190,11 @@ class _Walk:
             self._skip(path, f"it is a link to {_printable(target)}; move the target into the memory instead")
 
     def _skip(self, path: str, why: str) -> None:
-        self.notices.append(f"{path}: skipped, {why}")
+        self.notices.append((path, f"{path}: skipped, {why}"))
 
     def _give_up(self, path: str, error: OSError) -> None:
         self.unreadable.append(path)
-        self.notices.append(f"{path}: cannot be read: {error.strerror}; what is known of it is kept")
+        self.notices.append((path, f"{path}: cannot be read: {error.strerror}; what is known of it is kept"))
 
 
 def _is_unicode(name: str) -> bool:

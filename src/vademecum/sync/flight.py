@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from vademecum.errors import IndexUnavailableError
+
 T = TypeVar("T")
 
 
@@ -38,7 +40,7 @@ class SingleFlight(Generic[T]):
     def wait(self, ticket: int, timeout: float | None = None) -> T | None:
         """The outcome of that run or a later one; None if it has not finished in ``timeout`` seconds.
 
-        Raises what the run raised.
+        Raises what the run raised, and IndexUnavailableError when it will never run.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
@@ -48,7 +50,7 @@ class SingleFlight(Generic[T]):
                     return None
                 self._changed.wait(left)
             if self._finished < ticket:
-                return None
+                raise IndexUnavailableError("the memory was closed meanwhile")
             if self._error is not None:
                 raise self._error
             return self._outcome
@@ -77,8 +79,8 @@ class SingleFlight(Generic[T]):
                 self._outcome, self._error, self._finished = outcome, error, run
                 self._changed.notify_all()
 
-    def close(self, timeout: float = 30.0) -> None:
-        """Start no more runs and wait for the current one."""
+    def close(self, timeout: float = 2.0) -> None:
+        """Start no more runs and wait for the current one, but not for a provider that hangs."""
         with self._changed:
             self._closed = True
             thread = self._thread

@@ -63,20 +63,23 @@ class Syncer:
             self._progress = None
 
     def _with_vectors(self, report: SyncReport) -> SyncReport:
-        try:
-            filled = self.vectors.wait(self.vectors.request()) or Filled(0, ())
-        except EmbeddingError as error:
-            return replace(report, failed=(*report.failed, ("embedding", str(error))), pending=self.missing_vectors())
+        filled = self.vectors.wait(self.vectors.request()) or Filled(0, ())
+        problem = () if filled.problem is None else (("embedding", str(filled.problem)),)
         return replace(
             report,
             embedded=filled.embedded,
-            failed=(*report.failed, *filled.failed),
+            failed=(*report.failed, *filled.failed, *problem),
             pending=self.missing_vectors(),
         )
 
     def missing_vectors(self) -> int:
-        """How many texts still wait for a vector; 0 without an embedder."""
-        return 0 if self._filler is None else self._index.count_missing(self._filler.lane())
+        """How many texts still wait for a vector; 0 without an embedder, all while it cannot say which lane is its."""
+        if self._filler is None:
+            return 0
+        try:
+            return self._index.count_missing(self._filler.lane())
+        except EmbeddingError:
+            return self._index.health().chunks
 
     def index_file(self, path: str) -> None:
         """Bring one file's text up to date at once, for what this process has just written."""
@@ -88,17 +91,18 @@ class Syncer:
         found = scan(self._layout)
         todo = plan(found, known)
         tally = _Tally()
-        with self._applying:
-            for done, file in enumerate(todo.to_read, 1):
-                if self._stop.is_set():
-                    break
+        for done, file in enumerate(todo.to_read, 1):
+            if self._stop.is_set():
+                break
+            # File by file, so that what this process writes meanwhile need not wait for all of them.
+            with self._applying:
                 self._apply_file(file, known, tally)
-                if self._progress is not None:
-                    self._progress("files", done, len(todo.to_read))
-            if tally.touched:
-                self._index.touch(tally.touched)
-            gone = [path for path in todo.removed if absent(self._layout, path)]
-            removed = self._index.delete(gone) if gone else 0
+            if self._progress is not None:
+                self._progress("files", done, len(todo.to_read))
+        if tally.touched:
+            self._index.touch(tally.touched)
+        gone = [path for path in todo.removed if absent(self._layout, path)]
+        removed = self._index.delete(gone) if gone else 0
         return SyncReport(
             added=len(todo.added),
             changed=len(todo.changed),

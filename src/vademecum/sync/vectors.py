@@ -7,11 +7,12 @@ nobody touches again all end embedded.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vademecum.chunk import embedding_text
+from vademecum.errors import EmbeddingError
 from vademecum.ports import Embedder, IndexBackend, Progress
 from vademecum.types import Lane, MissingText
 
@@ -27,10 +28,11 @@ _PAGE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """How many texts got a vector, and (text's beginning, reason) for those that never will."""
+    """How many texts got a vector, (path, reason) for those that never will, and what ended the run before its time."""
 
     embedded: int
     failed: tuple[tuple[str, str], ...]
+    problem: EmbeddingError | None = None
 
 
 class VectorFiller:
@@ -41,35 +43,42 @@ class VectorFiller:
         self._embedder = embedder
         self._embed_texts = embed_texts
         self._refused: dict[bytes, str] = {}
+        self._total = 0
 
     def lane(self) -> Lane:
         """The embedder's lane in the index."""
         return self._index.lane(self._embedder.fingerprint, self._embedder.calibration)
 
     def run(self, stop: threading.Event, progress: Progress | None = None) -> Filled:
-        """Embed until nothing is missing or ``stop`` is set. Raises EmbeddingError when the provider is the problem.
+        """Embed until nothing is missing, ``stop`` is set or the provider fails.
 
-        Finished batches are kept whatever happens afterwards. A text that the provider refuses is named, and not
-        tried again by this object.
+        Finished batches are kept whatever happens afterwards. A text that the provider refuses is named by its file,
+        and not tried again by this object.
         """
-        lane = self.lane()
-        total = self._index.count_missing(lane)
         embedded = 0
         failed: list[tuple[str, str]] = []
+        try:
+            for done, refused in self._batches(stop):
+                embedded += done
+                failed += refused
+                if progress is not None:
+                    progress("vectors", embedded + len(failed), self._total)
+        except EmbeddingError as error:
+            return Filled(embedded, tuple(failed), error)
+        return Filled(embedded, tuple(failed))
+
+    def _batches(self, stop: threading.Event) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+        lane = self.lane()
+        self._total = self._index.count_missing(lane)
         while not stop.is_set():
             page = self._index.missing_vectors(lane, _PAGE + len(self._refused))
             page = [text for text in page if text.hash not in self._refused]
             if not page:
-                break
+                return
             for start in range(0, len(page), self._embedder.batch_size):
                 if stop.is_set():
-                    break
-                done, refused = self._batch(lane, page[start : start + self._embedder.batch_size])
-                embedded += done
-                failed += refused
-                if progress is not None:
-                    progress("vectors", min(embedded + len(failed), total), total)
-        return Filled(embedded, tuple(failed))
+                    return
+                yield self._batch(lane, page[start : start + self._embedder.batch_size])
 
     def _batch(self, lane: Lane, batch: Sequence[MissingText]) -> tuple[int, list[tuple[str, str]]]:
         import numpy as np
@@ -80,9 +89,4 @@ class VectorFiller:
             self._index.put_vectors(lane, [digest for digest, _ in pairs], np.stack([vector for _, vector in pairs]))
         for position, reason in failures:
             self._refused[batch[position].hash] = reason
-        return len(pairs), [(_beginning(batch[position].text), reason) for position, reason in failures]
-
-
-def _beginning(text: str) -> str:
-    line = " ".join(text.split())
-    return f"«{line[:60]}»" if len(line) <= 60 else f"«{line[:59]}…»"
+        return len(pairs), [(batch[position].path, reason) for position, reason in failures]

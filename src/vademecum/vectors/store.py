@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vademecum.errors import IndexUnavailableError
+from vademecum.errors import ProviderReplyError
 from vademecum.types import Calibration, Fingerprint, Lane
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ def put(connection: sqlite3.Connection, lane: Lane, hashes: Sequence[bytes], vec
     from vademecum import kernels
 
     if vectors.shape != (len(hashes), lane.dims):
-        raise IndexUnavailableError(
+        raise ProviderReplyError(
             f"vectors of shape {vectors.shape} do not fit {len(hashes)} texts in a lane of {lane.dims} dimensions"
         )
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     wrong = np.flatnonzero(~(np.abs(lengths - 1) < 1e-3))
     if wrong.size:
-        raise IndexUnavailableError(f"vector {wrong[0]} has length {lengths[wrong[0]]}: expected 1")
+        raise ProviderReplyError(f"vector {wrong[0]} has length {lengths[wrong[0]]}: expected 1")
     connection.executemany("INSERT OR IGNORE INTO vectors.texts(hash) VALUES (?)", ((digest,) for digest in hashes))
     rows = np.ascontiguousarray(vectors, dtype="<f4")
     for table, blobs in ((f"v{lane.id:d}(id, vec)", rows), (f"c{lane.id:d}(id, code)", kernels.encode(rows))):
