@@ -57,7 +57,7 @@ def write(folder: Path, machine: Machine, runs: Sequence[Run], pytest_json: Path
 
 def _kernels(document: dict[str, Any]) -> list[Kernel]:
     found = [
-        Kernel(entry["group"] or "engine, 10,000 × 512", entry["name"], entry["stats"]["median"] * 1000)
+        Kernel(entry["group"] or entry["fullname"].partition("::")[0], entry["name"], entry["stats"]["median"] * 1000)
         for entry in document["benchmarks"]
     ]
     return sorted(found, key=lambda kernel: (kernel.group, kernel.median_ms))

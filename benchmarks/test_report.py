@@ -105,12 +105,22 @@ def test_memory_is_that_of_this_process() -> None:
 def test_the_files_say_what_was_measured_and_where(tmp_path: Path) -> None:
     pytest_json = tmp_path / "pytest.json"
     pytest_json.write_text(
-        json.dumps({"benchmarks": [{"group": "top 10", "name": "test_x", "stats": {"median": 0.0125}}]})
+        json.dumps(
+            {
+                "benchmarks": [
+                    {"group": "top 10", "name": "test_x", "stats": {"median": 0.0125}},
+                    {"group": None, "name": "test_y", "fullname": "a/b.py::test_y", "stats": {"median": 1.0}},
+                ]
+            }
+        )
     )
     write(tmp_path, describe(), [RUN, replace(RUN, chunks=100_000)], pytest_json)
     document = json.loads((tmp_path / "results.json").read_text())
     assert [run["chunks"] for run in document["runs"]] == [1000, 100_000]
-    assert document["kernels"] == [{"group": "top 10", "name": "test_x", "median_ms": 12.5}]
+    assert [list(kernel.values()) for kernel in document["kernels"]] == [
+        ["a/b.py", "test_y", 1000.0],
+        ["top 10", "test_x", 12.5],
+    ]
     shown = (tmp_path / "table.md").read_text()
     assert str(describe()) in shown
     assert "| 100,000 | 384 | 12.5 | 1.25 |" in shown

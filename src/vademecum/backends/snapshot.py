@@ -23,6 +23,7 @@ class EmbeddedReader:
     def __init__(self, connection: Connection, vector_map: VectorMap) -> None:
         self._connection = connection
         self._exact = ExactSearch(connection, vector_map)
+        self._shortened: dict[Where, Where] = {}
         # Reading pins each file: the index first, so that no chunk refers to a vector of a later time.
         self._generation = schema.counter(connection, "generation")
         self._uid = store.read_uid(connection)
@@ -94,7 +95,9 @@ class EmbeddedReader:
 
         Most memories have one scope only, and the condition would cost a look at each matching row.
         """
-        return tuple(condition for condition in where if not self._is_idle(condition))
+        if where not in self._shortened:
+            self._shortened[where] = tuple(condition for condition in where if not self._is_idle(condition))
+        return self._shortened[where]
 
     def _is_idle(self, condition: Condition) -> bool:
         if condition.field != "scope" or condition.op != "in":

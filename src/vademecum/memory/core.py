@@ -171,7 +171,7 @@ class Core:
             return Refreshed(False, (("", "the disk was not looked at, because no time was given for it"),))
         deadline = None if wait_s is None else time.monotonic() + wait_s
         try:
-            report = syncer.files.wait(syncer.files.request(), wait_s)
+            report = syncer.look(wait_s) or syncer.files.wait(syncer.files.request(), wait_s)
         except (IndexCorruptError, IndexReplacedError):
             raise
         except IndexUnavailableError as error:

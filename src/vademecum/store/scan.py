@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
+from typing import NamedTuple
 
 from vademecum.errors import PathError, StoreError
 from vademecum.store.files import decode, read_raw, stamp
@@ -20,8 +21,7 @@ from vademecum.types import Source
 _SETTLE_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(NamedTuple):
     """A page as found: its path relative to the root, "/" between folders, spelled as on disk, and its stamp."""
 
     path: str
@@ -66,7 +66,7 @@ def scan(layout: Layout) -> Scan:
     if _identity(layout.root) != before:
         raise StoreError(f"{layout.root}: the memory folder was exchanged while it was read; try again")
     return Scan(
-        tuple(sorted(walk.files, key=lambda file: file.path)),
+        tuple(sorted(walk.files)),
         tuple(sorted(walk.notices)),
         tuple(sorted(walk.unreadable)),
     )

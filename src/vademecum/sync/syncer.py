@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -44,8 +45,22 @@ class Syncer:
         self._stop = threading.Event()
         self._progress: Progress | None = None
         self._applying = threading.Lock()
+        self._look_s = 0.0
         self.files: SingleFlight[SyncReport] = SingleFlight("vademecum-files", self._sync_files)
         self.vectors: SingleFlight[Filled] = SingleFlight("vademecum-vectors", self._fill_vectors)
+
+    def look(self, within_s: float | None) -> SyncReport | None:
+        """A report if the index already equals the folder, else None: the usual case before a search, and cheap.
+
+        None, too, while a sync runs, and when the last look at so large a folder took longer than ``within_s``.
+        """
+        if self.files.busy or (within_s is not None and self._look_s > within_s):
+            return None
+        began = time.monotonic()
+        found = scan(self._layout)
+        todo = plan(found, self._index.fingerprints())
+        self._look_s = time.monotonic() - began
+        return SyncReport(kept=todo.kept, notices=found.notices) if todo.empty and not todo.verify else None
 
     def plan(self) -> Plan:
         """What is to be done now."""
