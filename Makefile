@@ -10,6 +10,9 @@ OUT_OF_TREE := build/smoke
 # These would slow numpy down, and with it what we are measured against.
 UNTUNED     := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
+# hnswlib would otherwise be built for this very processor.
+export HNSWLIB_NO_NATIVE := 1
+
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress clean
@@ -79,5 +82,5 @@ $(VENV)/installed: $(VENV)/created $(EXTENSION)
 	touch $@
 
 $(VENV)/developed: $(VENV)/created $(EXTENSION)
-	$(VENV)/bin/python $(INSTALL) --group dev --editable ".[local,openai]"
+	$(VENV)/bin/python $(INSTALL) --group dev --editable ".[local,openai,ann]"
 	touch $@

@@ -106,6 +106,26 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AnnSettings:
+    """When the optional graph of neighbours (hnswlib) takes over from the exact scan of vectors.
+
+    ``threshold``: it does for more live rows than this. The scan is exact and takes some 2.5 ms per 100,000 rows of
+    384 dimensions, the graph about 1 ms at any size; so in query time alone the graph wins from 50,000 rows on. But
+    it costs 60 s of processor time and 170 MB of memory per 100,000 rows: at 100,000 it would take 33,000 queries to
+    earn back its building. At 500,000 it saves some 10 ms a query, and below that the scan takes less than what makes
+    the query's vector. ``min_recall``: the least share of the exact ten nearest that it must find, measured on the
+    store's own vectors whenever it is built; where it finds less, the scan stays.
+    """
+
+    threshold: int = 500_000
+    min_recall: float = 0.98
+
+    def __post_init__(self) -> None:
+        _number("ann.threshold", self.threshold, 1, 10**12, whole=True)
+        _number("ann.min_recall", self.min_recall, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class DecaySettings:
     """Fading of dated notes: factor ``floor + (1 - floor) * 2 ** (-age_days / half_life_days)``."""
 
@@ -164,6 +184,7 @@ class Settings:
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    ann: AnnSettings = field(default_factory=AnnSettings)
     decay: DecaySettings = field(default_factory=DecaySettings)
     mmr: MmrSettings = field(default_factory=MmrSettings)
     context: ContextSettings = field(default_factory=ContextSettings)

@@ -191,7 +191,8 @@ class IndexSpec:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What an index says of itself. ``vectors`` counts the live chunks that have a vector, by lane."""
+    """What an index says of itself. By lane: ``vectors`` counts the live chunks that have a vector, ``ann`` tells of
+    the graph of neighbours ("off: why", "building: …", "ready: …", "refused: why")."""
 
     location: str
     sources: int
@@ -200,6 +201,7 @@ class Health:
     generation: int
     full_text: str
     problems: tuple[str, ...] = ()
+    ann: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,20 @@ from typing import TYPE_CHECKING
 from vademecum.backends.snapshot import EmbeddedReader
 from vademecum.errors import IndexReplacedError
 from vademecum.index import rows, schema
+from vademecum.settings import AnnSettings
 from vademecum.sqlite import Connection, ReaderPool, connect, exclusive, migrate, snapshot, translated
 from vademecum.types import Calibration, Chunk, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
 from vademecum.vectors import store
+from vademecum.vectors.graphs import Graphs
 from vademecum.vectors.mapped import VectorMap
 
 if TYPE_CHECKING:
     from vademecum.types import Matrix
 
 _SNAPSHOT_TRIES = 3
-INDEX_FILE, VECTORS_FILE = "index.sqlite", "vectors.sqlite"
+INDEX_FILE, VECTORS_FILE, GRAPHS_FOLDER = "index.sqlite", "vectors.sqlite", "ann"
+
+_LIVE = "SELECT text_id FROM chunks"
 
 _LINK = "UPDATE chunks SET text_id = (SELECT t.id FROM vectors.texts t WHERE t.hash = chunks.hash) WHERE {which}"
 # The plus keeps the planner from walking all unlinked chunks to find one file's.
@@ -35,7 +39,7 @@ _OF_FILE, _OF_HASH = "file_id = ? AND +text_id IS NULL", "hash = ? AND text_id I
 class EmbeddedIndex:
     """An `IndexBackend` in a folder of its own. Safe to share between threads and processes."""
 
-    def __init__(self, folder: Path, spec: IndexSpec) -> None:
+    def __init__(self, folder: Path, spec: IndexSpec, ann: AnnSettings | None = None) -> None:
         """Open or create both files. Raises IndexUnavailableError and its kinds, naming the file."""
         self._folder = folder
         self._path = folder / INDEX_FILE
@@ -60,6 +64,7 @@ class EmbeddedIndex:
         self._identity = self._on_disk()
         self._readers = ReaderPool(self._connect)
         self._map = VectorMap(vectors_path)
+        self._graphs = Graphs(folder / GRAPHS_FOLDER, ann or AnnSettings(), self._read, _LIVE)
 
     def _on_disk(self) -> tuple[object, ...]:
         states = [(self._folder / name).stat() for name in (INDEX_FILE, VECTORS_FILE)]
@@ -127,7 +132,7 @@ class EmbeddedIndex:
         """
         for tries_left in reversed(range(_SNAPSHOT_TRIES)):
             with self._read() as connection:
-                reader = EmbeddedReader(connection, self._map)
+                reader = EmbeddedReader(connection, self._map, self._graphs)
                 if tries_left == 0 or self._map.settled(connection):
                     yield reader
                     return
@@ -194,13 +199,11 @@ class EmbeddedIndex:
         with self._read() as connection:
             generation = schema.counter(connection, "generation")
             counts = {table: _count(connection, f"SELECT count(*) FROM {table}") for table in ("files", "chunks")}  # noqa: S608
-            vectors = {
-                lane.fingerprint: _count(
-                    connection,
-                    f"SELECT count(*) FROM chunks c JOIN vectors.v{lane.id:d} v ON v.id = c.text_id",  # noqa: S608
-                )
-                for lane in store.load_lanes(connection)
-            }
+            vectors, ann = {}, {}
+            for lane in store.load_lanes(connection):
+                join = f"SELECT count(*) FROM chunks c JOIN vectors.v{lane.id:d} v ON v.id = c.text_id"  # noqa: S608
+                vectors[lane.fingerprint] = _count(connection, join)
+                ann[lane.fingerprint] = self._graphs.state(lane, vectors[lane.fingerprint])
             full_text = schema.has_full_text(connection)
         problems = () if full_text else ("this SQLite library has no FTS5: keyword search scans every row",)
         return Health(
@@ -210,11 +213,13 @@ class EmbeddedIndex:
             vectors,
             generation,
             "fts5" if full_text else "scan",
-            problems,
+            (*problems, *self._graphs.problems),
+            ann,
         )
 
     def close(self) -> None:
         """Release files and connections. A second call does nothing."""
+        self._graphs.close()
         self._readers.close()
         self._map.close()
         with self._writing:

@@ -11,6 +11,8 @@ from vademecum.sqlite import Connection
 from vademecum.types import ChunkRow, Condition, Frequencies, Lane, Scored, Where
 from vademecum.vectors import store
 from vademecum.vectors.exact import ExactSearch
+from vademecum.vectors.graph_search import GraphSearch
+from vademecum.vectors.graphs import Graphs
 from vademecum.vectors.mapped import VectorMap
 
 if TYPE_CHECKING:
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
 class EmbeddedReader:
     """An `IndexReader` over one connection inside a read transaction."""
 
-    def __init__(self, connection: Connection, vector_map: VectorMap) -> None:
+    def __init__(self, connection: Connection, vector_map: VectorMap, graphs: Graphs) -> None:
         self._connection = connection
         self._exact = ExactSearch(connection, vector_map)
+        self._nearest = GraphSearch(connection, vector_map, self._exact, graphs)
         self._shortened: dict[Where, Where] = {}
         # Reading pins each file: the index first, so that no chunk refers to a vector of a later time.
         self._generation = schema.counter(connection, "generation")
@@ -43,8 +46,10 @@ class EmbeddedReader:
         return "ok"
 
     def notes(self) -> Mapping[str, str]:
-        """``vectors``: "map" if the last vector read took the mapped file, else "select"; absent if there was none."""
-        return {} if self._exact.way is None else {"vectors": self._exact.way}
+        """``vectors``: "ann" if a graph answered the last search; else "map" if the last vector read took the mapped
+        file, or "select"; absent if there was none."""
+        way = "ann" if self._nearest.used else self._exact.way
+        return {} if way is None else {"vectors": way}
 
     def search_keyword(self, terms: Sequence[str], k: int, where: Where) -> Sequence[Scored]:
         """The k best chunks that contain at least one term, by BM25, ties by id."""
@@ -56,7 +61,7 @@ class EmbeddedReader:
             return []
         condition, parameters = to_sql(self._needed(where))
         allowed = f"SELECT c.text_id FROM chunks c WHERE {condition} AND c.text_id IS NOT NULL"  # noqa: S608
-        texts = dict(self._exact.top_texts(lane, query, k, allowed, parameters))
+        texts = dict(self._nearest.top_texts(lane, query, k, allowed, parameters))
         if not texts:
             return []
         # Two users can share a text: the same filter again, now on the chunks.

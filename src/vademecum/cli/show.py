@@ -183,6 +183,7 @@ def status(record: Status, *, as_json: bool) -> None:
         rows["index"] = f"{record.index.chunks} chunks of {record.index.sources} files"
         rows["full text"] = record.index.full_text
         rows["vectors"] = f"{sum(record.index.vectors.values())} in use, {record.missing_vectors} missing"
+        rows["ann"] = "; ".join(dict.fromkeys(record.index.ann.values())) or "off: there are no vectors"
     rows |= {"kernels": record.kernels, "version": record.version}
     for name, value in rows.items():
         print(f"{_paint(f'{name:<10}', _DIM)} {_visible(value)}")

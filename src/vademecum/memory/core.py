@@ -82,7 +82,8 @@ class Core:
         chunk = self.settings.chunk
         spec = IndexSpec(TOKENIZER_ID, f"{CHUNKER_ID}/{chunk.tokens}/{chunk.overlap_tokens}/{self.layout.name}")
         try:
-            self.index, notices = opening.open_index(opening.state_folder(self.root, self._environ), spec, anew)
+            folder = opening.state_folder(self.root, self._environ)
+            self.index, notices = opening.open_index(folder, spec, self.settings.ann, anew)
         except (IndexUnavailableError, StoreError) as error:
             self.index, self.syncer, self.disabled = None, None, str(error)
             return
@@ -266,8 +267,8 @@ def acquire(
             core = Core(root, settings, embedder, environ)
         elif _shared_part(core.settings) != _shared_part(settings):
             raise SettingsError(
-                f"{root} is already open in this process with other layout, timezone, chunk or embedding settings; "
-                "close it first, or open it with the same ones"
+                f"{root} is already open in this process with other layout, timezone, chunk, embedding or ann "
+                "settings; close it first, or open it with the same ones"
             )
         elif embedder is not None and embedder is not core.given:
             raise SettingsError(f"{root} is already open in this process with another embedder; close it first")
@@ -288,4 +289,7 @@ def acquire(
 
 
 def _shared_part(settings: Settings) -> tuple[object, ...]:
-    return settings.layout, settings.timezone, settings.index_sessions, settings.chunk, settings.embedding
+    return (
+        *(settings.layout, settings.timezone, settings.index_sessions),
+        *(settings.chunk, settings.embedding, settings.ann),
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 from vademecum.backends import EmbeddedIndex
 from vademecum.backends.embedded import INDEX_FILE, VECTORS_FILE
 from vademecum.errors import IndexCorruptError, IndexUnavailableError, WriteError
+from vademecum.settings import AnnSettings
 from vademecum.sqlite import damaged, quarantine
 from vademecum.store.root import check_private, private_folder
 from vademecum.types import IndexSpec
@@ -39,7 +40,9 @@ def state_folder(root: Path, environ: Mapping[str, str]) -> Path:
     return folder
 
 
-def open_index(folder: Path, spec: IndexSpec, anew: bool = False) -> tuple[EmbeddedIndex, tuple[str, ...]]:
+def open_index(
+    folder: Path, spec: IndexSpec, ann: AnnSettings, anew: bool = False
+) -> tuple[EmbeddedIndex, tuple[str, ...]]:
     """The index in ``folder`` and notices about what had to be set aside. Damaged files are kept under another name.
 
     ``anew`` sets index.sqlite aside in any case; vectors stay.
@@ -54,10 +57,10 @@ def open_index(folder: Path, spec: IndexSpec, anew: bool = False) -> tuple[Embed
         notices += (f"{folder / INDEX_FILE}: kept as {target.name}, built anew",)
     for _ in range(3):
         try:
-            return EmbeddedIndex(folder, spec), notices
+            return EmbeddedIndex(folder, spec, ann), notices
         except IndexCorruptError:
             notices += _set_aside(folder)
-    return EmbeddedIndex(folder, spec), notices
+    return EmbeddedIndex(folder, spec, ann), notices
 
 
 def _set_aside(folder: Path) -> tuple[str, ...]:

@@ -37,15 +37,12 @@ class ExactSearch:
         mapped = self._mapped(lane)
         if mapped is None:
             return scan.top_texts(self._connection, lane, query, k, allowed, parameters)
-        from vademecum import kernels
-
         chosen = self._connection.noted(
             ["main", "vectors"],
             ("chosen", lane.id, allowed, *parameters),
-            lambda: mapped.among(self._allowed(allowed, parameters)),
+            lambda: mapped.among(self.allowed(allowed, parameters)),
         )
-        ids, scores, _ = kernels.search_codes(mapped.base, chosen.codes, chosen.rows, chosen.ids, lane.dims, query, k)
-        return [(text_id, score) for text_id, score in zip(ids.tolist(), scores.tolist(), strict=True) if text_id >= 0]
+        return mapped.top(chosen, lane.dims, query, k)
 
     def score_texts(self, lane: Lane, text_ids: Sequence[int], query: Vector) -> dict[int, float]:
         """Cosine of the given texts; those without a vector are left out."""
@@ -65,7 +62,8 @@ class ExactSearch:
         self.way = "select" if mapped is None else "map"
         return mapped
 
-    def _allowed(self, allowed: str, parameters: Sequence[str]) -> NDArray[np.int64]:
+    def allowed(self, allowed: str, parameters: Sequence[str]) -> NDArray[np.int64]:
+        """The text ids that a SELECT of them gives, ascending."""
         import numpy as np
 
         found = self._connection.execute(f"SELECT DISTINCT text_id FROM ({allowed}) ORDER BY text_id", parameters)  # noqa: S608

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from vademecum.types import Vector
+
     #: Text ids or byte offsets, shape (n,).
     Longs = NDArray[np.int64]
 
@@ -63,6 +65,13 @@ class MappedLane:
         if found.size == every.ids.size:
             return every
         return MappedRows(every.ids[found], every.codes[found], every.rows[found])
+
+    def top(self, rows: MappedRows, dims: int, query: Vector, k: int) -> list[tuple[int, float]]:
+        """The k of these rows with the highest cosine, best first, ties by id."""
+        from vademecum import kernels
+
+        ids, scores, _ = kernels.search_codes(self.base, rows.codes, rows.rows, rows.ids, dims, query, k)
+        return [(text_id, score) for text_id, score in zip(ids.tolist(), scores.tolist(), strict=True) if text_id >= 0]
 
 
 class VectorMap:

@@ -36,7 +36,7 @@ def top_texts(
     best_ids = np.empty(0, np.int64)
     best_scores = np.empty(0, np.float32)
     while rows := cursor.fetchmany(_SLICE):
-        ids, matrix = _matrix(rows, lane.dims)
+        ids, matrix = as_matrix(rows, lane.dims)
         indices, scores = kernels.top_k(matrix, query[None, :], k)
         found = indices[0] >= 0
         best_ids = np.concatenate([best_ids, ids[indices[0][found]]])
@@ -58,12 +58,13 @@ def score_texts(connection: sqlite3.Connection, lane: Lane, text_ids: Sequence[i
     ).fetchall()
     if not rows:
         return {}
-    ids, matrix = _matrix(rows, lane.dims)
+    ids, matrix = as_matrix(rows, lane.dims)
     return dict(zip(ids.tolist(), kernels.scores(matrix, query).tolist(), strict=True))
 
 
-def _matrix(rows: Sequence[tuple[int, bytes]], dims: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def as_matrix(rows: Sequence[tuple[int, bytes]], dims: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Rows of (id, vec) as ids (n,) and vectors (n, dims)."""
     import numpy as np
 
-    ids, blobs = zip(*rows, strict=True)
-    return np.array(ids, np.int64), np.frombuffer(b"".join(blobs), "<f4").reshape(len(ids), dims)
+    ids = np.array([text_id for text_id, _ in rows], np.int64)
+    return ids, np.frombuffer(b"".join(blob for _, blob in rows), "<f4").reshape(len(ids), dims)
