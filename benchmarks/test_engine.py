@@ -96,7 +96,8 @@ def test_memory_and_disk(benchmark: Any, tmp_path: Path) -> None:
     write_folder(tmp_path, CHUNKS)
 
     def run() -> float:
-        done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+        child = [sys.executable, "-c", program, str(tmp_path)]
+        done = subprocess.run(child, capture_output=True, text=True, check=True)
         return float(done.stdout)
 
     benchmark.extra_info["peak_rss_mb"] = round(benchmark.pedantic(run, rounds=1), 1)
