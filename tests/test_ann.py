@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import re
 import struct
 import subprocess
@@ -86,6 +87,8 @@ class Store:
             assert time.monotonic() < end and not state.startswith("failed"), f"still {state!r}"
             self.search(query)
             time.sleep(0.01)
+        if state.startswith("ready"):
+            self.rest()
         return state
 
     def rest(self) -> None:
@@ -132,7 +135,6 @@ def ready(open_store: OpenStore) -> Store:
     store = open_store()
     store.write("page.md", clustered(ROWS))
     store.until("^ready")
-    store.rest()
     return store
 
 
@@ -361,6 +363,22 @@ def test_searches_go_on_while_rows_are_added(ready: Store) -> None:
         ready.search(rows[0])
 
 
+@with_hnswlib
+def test_queries_do_not_wait_for_a_long_addition() -> None:
+    graph = hnsw.Graph(DIMS, 10)
+    rows = clustered(6000, seed=14)
+    graph.add(np.arange(1, 101), rows[:100])
+    adding = threading.Thread(target=graph.add, args=(np.arange(101, 6001), rows[100:]))
+    adding.start()
+    answered = 0
+    while adding.is_alive():
+        assert len(graph.nearest(rows[0], 10)) == 10
+        answered += 1
+        time.sleep(0.001)
+    assert answered > 10
+    assert len(graph.ids) == 6000
+
+
 # -- upkeep -------------------------------------------------------------------------------------------------------
 
 
@@ -427,7 +445,6 @@ def test_what_could_not_be_saved_serves_all_the_same(open_store: OpenStore, tmp_
     store = open_store()
     store.write("page.md", clustered(ROWS))
     store.until("^ready")
-    store.rest()
     assert store.search(clustered(ROWS)[5], 1) == ("ann", ["page.md 5"])
     assert any("lane1.hnsw.new" in problem for problem in store.index.health().problems)
 
@@ -451,7 +468,6 @@ def test_it_is_saved_and_loaded_and_not_built_again(
     again = reopen(ready, open_store)
     assert again.state() == "waiting: the next search has it made"
     again.until("^ready")
-    again.rest()
     assert again.state() == state
     assert [again.search(query) for query in clustered(20, seed=13)] == expected
 
@@ -608,7 +624,7 @@ store.index.close()
 def test_of_two_processes_one_builds_and_both_answer(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store(threshold=10**6)
     store.write("page.md", clustered(ROWS))
-    environ = environment() | {"PYTHONPATH": f"{environment()['PYTHONPATH']}:{Path(__file__).parent}"}
+    environ = environment() | {"PYTHONPATH": os.pathsep.join((environment()["PYTHONPATH"], str(Path(__file__).parent)))}
     running = [
         subprocess.Popen([sys.executable, "-c", PROCESS, str(tmp_path)], env=environ, stdout=subprocess.PIPE, text=True)
         for _ in range(2)

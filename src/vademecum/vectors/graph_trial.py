@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Questions asked, and how many of the nearest rows count.
 QUESTIONS, NEAREST = 200, 10
 #: How many rows a search keeps in view to find ten (HNSW's ef), tried in turn.
-EFS = (50, 100, 200, 400, 800)
+EFS = (50, 70, 100, 140, 200, 280, 400, 560, 800)
 
 
 class Trial:

@@ -12,7 +12,6 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
 
 #: Links of a row in the upper levels (twice as many at the bottom), and how widely they are looked for.
 M, EF_CONSTRUCTION = 16, 200
-#: Rows added in one go by each thread; a query waits for them, about a millisecond a row.
-_PART = 16
+#: Rows added in one go by each thread, one or two milliseconds a row: a query may have to wait for them. And how long
+#: they wait for queries.
+_PART, _PATIENCE_S = 8, 0.1
 #: What hnswlib 0.8 writes before the rows: see `sound`.
 _HEADER = struct.Struct("@6NiI3NdN")
 _BOTTOM, _UPPER = 4 + 8 * M, 4 + 4 * M
@@ -40,6 +40,8 @@ def installed() -> bool:
 
 def version() -> str:
     """The release of hnswlib."""
+    from importlib import metadata
+
     return metadata.version("hnswlib")
 
 
@@ -56,7 +58,7 @@ class Graph:
 
     @classmethod
     def load(cls, path: Path, dims: int, capacity: int) -> Graph:
-        """What `save` wrote; only to be called for a `sound` file. Holds up all threads for about 2 s per million rows.
+        """What `save` wrote; only to be called for a `sound` file. Holds up all threads, 2.5 s per million rows.
 
         Raises RuntimeError when hnswlib cannot read it.
         """
@@ -96,7 +98,7 @@ class Graph:
         return labels
 
     def save(self, path: Path) -> None:
-        """Write hnswlib's own format. Holds up all threads for about 1 s per million rows. Raises OSError."""
+        """Write hnswlib's own format. Holds up all threads, 1.5 s per million rows. Raises OSError."""
         with self._access.shared():
             self._index.save_index(os.fsencode(path))
             size = self._index.index_file_size()
@@ -111,17 +113,20 @@ class Graph:
 
 
 class _Access:
-    """Many at once, or one alone; who wants to be alone goes first."""
+    """Many at once, or one alone. Who comes alone first lets those who wait go, for a while."""
 
     def __init__(self) -> None:
+        self._one = threading.Lock()
         self._changed = threading.Condition()
-        self._sharing = 0
+        self._waiting = self._sharing = 0
         self._closed = False
 
     @contextmanager
     def shared(self) -> Iterator[None]:
         with self._changed:
+            self._waiting += 1
             self._changed.wait_for(lambda: not self._closed)
+            self._waiting -= 1
             self._sharing += 1
         try:
             yield
@@ -132,16 +137,17 @@ class _Access:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._closed)
-            self._closed = True
-            self._changed.wait_for(lambda: not self._sharing)
-        try:
-            yield
-        finally:
+        with self._one:
             with self._changed:
-                self._closed = False
-                self._changed.notify_all()
+                self._changed.wait_for(lambda: not (self._waiting or self._sharing), _PATIENCE_S)
+                self._closed = True
+                self._changed.wait_for(lambda: not self._sharing)
+            try:
+                yield
+            finally:
+                with self._changed:
+                    self._closed = False
+                    self._changed.notify_all()
 
 
 def _empty(dims: int) -> Any:
