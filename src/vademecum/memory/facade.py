@@ -263,7 +263,7 @@ class Memory:
         """``target`` or the file an alias stands for, if the viewer may touch it."""
         layout = self._core.layout
         path = resolve(layout.root, layout.alias(target, self._viewer, self._core.today())).path
-        if layout.classify(path).scope not in self._viewer.scopes:
+        if not self._may_read(path):
             raise PathError(f"{target!r}: belongs to somebody else's memory")
         return path
 
