@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from argparse import Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vademecum.cli import show
+from vademecum.cli.output import note
 from vademecum.cli.progress import progress_bar
-from vademecum.config import environment
+from vademecum.cli.target import named_folder, named_root, open_memory
 from vademecum.errors import UsageError
 
 if TYPE_CHECKING:
-    from vademecum.memory import Memory
     from vademecum.types import SyncReport
 
 # A memory's files end in .md, so digits after the last colon can only be lines.
@@ -26,7 +25,7 @@ def init(args: Namespace) -> int:
     from vademecum import memory
     from vademecum.store.root import find_root
 
-    folder = _folder(args.dir if args.dir is not None else _named_root(args) or ".").resolve()
+    folder = named_folder(args.dir if args.dir is not None else named_root(args) or ".").resolve()
     known = find_root(folder) == folder
     show.made(memory.init(folder), known=known, as_json=args.json)
     return 0
@@ -34,26 +33,26 @@ def init(args: Namespace) -> int:
 
 def remember(args: Namespace) -> int:
     text = _standard_input() if args.text == "-" else args.text
-    with _open(args) as memory:
+    with open_memory(args) as memory:
         written = memory.remember(text, daily=args.daily, file=args.file)
     show.written(written, as_json=args.json)
     return 0
 
 
 def sync(args: Namespace) -> int:
-    with _open(args) as memory, progress_bar() as progress:
+    with open_memory(args) as memory, progress_bar() as progress:
         report = memory.sync(progress=progress)
     return _report(report, args)
 
 
 def rebuild(args: Namespace) -> int:
-    with _open(args) as memory, progress_bar() as progress:
+    with open_memory(args) as memory, progress_bar() as progress:
         report = memory.rebuild(progress=progress)
     return _report(report, args)
 
 
 def search(args: Namespace) -> int:
-    with _open(args) as memory:
+    with open_memory(args) as memory:
         result = memory.search(
             args.query,
             max_results=args.max_results,
@@ -71,35 +70,35 @@ def search(args: Namespace) -> int:
         wants_vectors = memory.settings.embedding.provider != "none"
     show.found(result, as_json=args.json, explain=args.explain, full=args.full)
     for notice in result.notices:
-        show.note(notice)
+        note(notice)
     if result.disabled is not None:
-        show.note(f"search is disabled: {result.disabled}")
+        note(f"search is disabled: {result.disabled}")
         return 1
     for channel, state in result.channels.items():
         if state != "ok" and (channel != "vector" or wants_vectors):
-            show.note(f"the {channel} channel is {state}")
+            note(f"the {channel} channel is {state}")
     if not result.fresh:
-        show.note("the index is behind the files; `vademecum sync` says why")
+        note("the index is behind the files; `vademecum sync` says why")
     return 0
 
 
 def get(args: Namespace) -> int:
     path, start, lines = _target(args.target)
-    with _open(args) as memory:
+    with open_memory(args) as memory:
         excerpt = memory.get(path, start=start, lines=lines)
     show.excerpt(excerpt, as_json=args.json)
     return 0
 
 
 def context(args: Namespace) -> int:
-    with _open(args) as memory:
+    with open_memory(args) as memory:
         answer = memory.context(max_tokens=args.max_tokens)
     show.context(answer, as_json=args.json)
     return 0
 
 
 def status(args: Namespace) -> int:
-    with _open(args) as memory:
+    with open_memory(args) as memory:
         answer = memory.status()
     show.status(answer, as_json=args.json)
     return 0
@@ -110,47 +109,6 @@ def bench(args: Namespace) -> int:
 
     show.speed(measure(args.rows, args.dims, args.k), as_json=args.json)
     return 0
-
-
-def _open(args: Namespace) -> Memory:
-    from vademecum.memory import Memory
-
-    return Memory.open(_root(args), user=args.user, agent=args.agent, create=False)
-
-
-def _root(args: Namespace) -> Path:
-    from vademecum.store.root import find_root
-
-    named = _named_root(args)
-    if named is not None:
-        root = _folder(named)
-        if not root.is_dir():
-            raise UsageError(f"{root}: there is no such folder; `vademecum init {root}` makes a memory there")
-        return root
-    try:
-        here = Path.cwd()
-    except FileNotFoundError:
-        raise UsageError("the current folder is gone; name the memory with --root DIR") from None
-    found = find_root(here)
-    if found is None:
-        raise UsageError(
-            f"{here} is not in a memory: `vademecum init` makes one here, --root DIR or VADEMECUM_ROOT name another"
-        )
-    return found
-
-
-def _named_root(args: Namespace) -> str | None:
-    """What --root says, else VADEMECUM_ROOT; an empty variable counts as unset."""
-    named: str | None = args.root
-    return named if named is not None else environment().get("VADEMECUM_ROOT") or None
-
-
-def _folder(name: str) -> Path:
-    from vademecum.memory.arguments import root_folder
-
-    if not name.strip():
-        raise UsageError("the folder's name is empty; give one, or leave it out")
-    return root_folder(name)
 
 
 def _target(target: str) -> tuple[str, int | None, int | None]:
@@ -179,7 +137,7 @@ def _standard_input() -> str:
 def _report(report: SyncReport, args: Namespace) -> int:
     show.report(report, as_json=args.json)
     for _, notice in report.notices:
-        show.note(notice)
+        note(notice)
     for name, reason in report.failed:
-        show.note(f"{name}: {reason}")
+        note(f"{name}: {reason}")
     return 1 if report.failed else 0

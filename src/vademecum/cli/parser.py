@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Callable, Sequence
-from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 from vademecum import __version__
 from vademecum.cli import commands
-from vademecum.errors import UsageError
+from vademecum.cli.grammar import CommandParser, Parser, add_common, command
 from vademecum.settings import FUSIONS
 from vademecum.types import KINDS
 
@@ -27,51 +24,9 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage.
 """
 
 
-_OPTION_LIKE = re.compile(r"-[A-Za-z]|--[A-Za-z][\w-]*(=.*)?", re.DOTALL)
-_MAYBE_A_TEXT = re.compile(r"unrecognized arguments: .*(?<!\S)-|arguments are required: (TEXT|QUERY)", re.DOTALL)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports a mistake as every other error of this package is reported."""
-
-    def error(self, message: str) -> NoReturn:
-        hint = ' (what begins with "-" and is no option goes last, after "--")' if _MAYBE_A_TEXT.search(message) else ""
-        raise UsageError(f"{message}{hint}; see `{self.prog} --help`")
-
-
-class _CommandParser(_Parser):
-    """Takes "-5 °C today" and "-hello" for the text that they are, because they cannot be options."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        return super().parse_known_args(args if args is None else self._texts_last(args), namespace)
-
-    def _texts_last(self, args: Sequence[str]) -> list[str]:
-        options: list[str] = []
-        texts: list[str] = []
-        rest = iter(args)
-        for arg in rest:
-            if arg == "--":
-                texts += rest
-            elif self._is_text(arg):
-                texts.append(arg)
-            else:
-                options.append(arg)
-                action = self._option_string_actions.get(arg)
-                if action is not None and action.nargs is None:
-                    options += islice(rest, 1)  # its value
-        takes_text = any(not action.option_strings for action in self._actions)
-        return [*options, "--", *texts] if texts and takes_text else list(args)
-
-    def _is_text(self, arg: str) -> bool:
-        if not arg.startswith("-") or arg == "-" or _OPTION_LIKE.fullmatch(arg):
-            return False
-        short = self._option_string_actions.get(arg[:2])
-        return short is None or short.nargs is not None  # "-k3" is -k with its value
-
-
 def build_parser() -> argparse.ArgumentParser:
     """A parser whose result has ``run``, a function of the arguments that returns the exit code."""
-    parser = _Parser(
+    parser = Parser(
         prog="vademecum",
         description="Long-term memory in Markdown, with search by word and by meaning.",
         epilog=_EPILOG,
@@ -81,45 +36,16 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="version", version=f"vademecum {__version__}", help="print the version and exit"
     )
-    _add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
-    adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
+    add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
+    adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
     for add in (_init, _remember, _sync, _search, _get, _context, _status, _rebuild, _bench):
         add(adding)
     return parser
 
 
-def _add_common(parser: argparse.ArgumentParser, defaults: dict[str, object]) -> None:
-    """Options that may stand before or after the command; without defaults, what stood before is kept."""
-
-    def default(name: str) -> object:
-        return defaults.get(name, argparse.SUPPRESS)
-
-    group = parser.add_argument_group("common options")
-    group.add_argument("--root", metavar="DIR", default=default("root"), help="the memory's folder")
-    group.add_argument("--user", metavar="ID", default=default("user"), help="act for this user: private notes too")
-    group.add_argument("--agent", metavar="ID", default=default("agent"), help="act for this agent: private notes too")
-    group.add_argument("--json", action="store_true", default=default("json"), help="print one JSON object")
-
-
-def _command(
-    adding: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], examples: Sequence[str]
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = adding.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog="examples:\n" + "\n".join(f"  vademecum {example}" for example in examples),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(run=run)
-    _add_common(parser, {})
-    return parser
-
-
 def _init(adding: Any) -> None:
     examples = ("init", "init ~/notes")
-    parser = _command(adding, "init", "make a folder a memory; nothing is overwritten", commands.init, examples)
+    parser = command(adding, "init", "make a folder a memory; nothing is overwritten", commands.init, examples)
     parser.add_argument("dir", metavar="DIR", nargs="?", help="the folder (default: --root, else the current one)")
 
 
@@ -131,7 +57,7 @@ def _remember(adding: Any) -> None:
         "remember --daily - < notes.txt",
         'remember -- "--force is dangerous"',
     )
-    parser = _command(adding, "remember", "append a text to the memory", commands.remember, examples)
+    parser = command(adding, "remember", "append a text to the memory", commands.remember, examples)
     parser.add_argument("text", metavar="TEXT", help="what to remember; - reads standard input")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--daily", action="store_true", help="in today's file instead of MEMORY.md")
@@ -140,12 +66,12 @@ def _remember(adding: Any) -> None:
 
 def _sync(adding: Any) -> None:
     examples = ("sync", "sync --json")
-    _command(adding, "sync", "bring the index up to date with the files", commands.sync, examples)
+    command(adding, "sync", "bring the index up to date with the files", commands.sync, examples)
 
 
 def _rebuild(adding: Any) -> None:
     examples = ("rebuild",)
-    _command(adding, "rebuild", "build the index anew from the files", commands.rebuild, examples)
+    command(adding, "rebuild", "build the index anew from the files", commands.rebuild, examples)
 
 
 def _search(adding: Any) -> None:
@@ -155,7 +81,7 @@ def _search(adding: Any) -> None:
         'search "bond fund" --since 2026-01-01 --kind daily',
         "search allergies --path 'knowledge/*' --json",
     )
-    parser = _command(adding, "search", "find notes by word and by meaning", commands.search, examples)
+    parser = command(adding, "search", "find notes by word and by meaning", commands.search, examples)
     parser.add_argument("query", metavar="QUERY", help="a question or some words, in any language")
     parser.add_argument("-k", dest="max_results", metavar="N", type=int, help="at most N hits")
     parser.add_argument("--min-score", metavar="X", type=float, help="drop hits less relevant than X, from 0 to 1")
@@ -173,7 +99,7 @@ def _search(adding: Any) -> None:
 
 def _get(adding: Any) -> None:
     examples = ("get MEMORY.md", "get memory/2026-01-11.md:5-20", "get long_term:12-", "get daily")
-    parser = _command(adding, "get", "print a file of the memory, or some of its lines", commands.get, examples)
+    parser = command(adding, "get", "print a file of the memory, or some of its lines", commands.get, examples)
     target = "a path as search prints it, long_term or daily; :A is line A, :A-B lines A to B, :A- from A to the end"
     parser.add_argument("target", metavar="PATH[:A-B]", help=target)
 
@@ -181,19 +107,19 @@ def _get(adding: Any) -> None:
 def _context(adding: Any) -> None:
     examples = ("context", "context --max-tokens 800")
     summary = "print what an agent should know at the start of a session"
-    parser = _command(adding, "context", summary, commands.context, examples)
+    parser = command(adding, "context", summary, commands.context, examples)
     parser.add_argument("--max-tokens", metavar="N", type=int, help="budget, in estimated tokens")
 
 
 def _status(adding: Any) -> None:
     examples = ("status", "status --json")
-    _command(adding, "status", "show the state of the memory and of its index", commands.status, examples)
+    command(adding, "status", "show the state of the memory and of its index", commands.status, examples)
 
 
 def _bench(adding: Any) -> None:
     examples = ("bench", "bench --rows 100000 --dims 1536", "bench --json")
     summary = "measure exact search on this machine; needs no memory and leaves nothing behind"
-    parser = _command(adding, "bench", summary, commands.bench, examples)
+    parser = command(adding, "bench", summary, commands.bench, examples)
     parser.add_argument("--rows", metavar="N", type=int, default=20_000, help="made-up vectors (default: 20000)")
     parser.add_argument("--dims", metavar="N", type=int, default=384, help="their dimensions (default: 384)")
     parser.add_argument("--k", metavar="N", type=int, default=10, help="results of a search (default: 10)")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from vademecum.cli import show
+from vademecum.cli.output import note
 from vademecum.cli.parser import build_parser
 from vademecum.errors import PathError, SettingsError, UsageError, VademecumError
 
@@ -22,17 +22,17 @@ def run(argv: Sequence[str] | None) -> int:
         code = _run(argv)
         sys.stdout.flush()
     except (UsageError, SettingsError, PathError) as error:
-        show.note(error)
+        note(error)
         code = WRONG_USAGE
     except VademecumError as error:
-        show.note(error)
+        note(error)
         code = FAILED
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         _silence_stdout()
         code = DONE
     except OSError as error:
         _silence_stdout()
-        show.note(error)
+        note(error)
         code = FAILED
     return code
 

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vademecum.config import environment
+from vademecum.cli.output import note, paint, plain, print_json, print_text, visible
 
 if TYPE_CHECKING:
     from vademecum.diagnose import Speed
     from vademecum.types import Context, Excerpt, Hit, SearchResult, Status, SyncReport, Trace, Written
 
 _SHOWN_LINES = 6
-_LONGEST_NOTE = 1_000
 _BOLD, _DIM = "1", "2"
-# What a note holds must not steer the terminal: control characters are shown, not obeyed.
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-
-
-def note(message: object) -> None:
-    """One line on standard error; what is too long to be read loses its middle."""
-    line = " ".join(str(message).splitlines())
-    if len(line) > _LONGEST_NOTE:
-        line = f"{line[: _LONGEST_NOTE // 2]} … {line[-_LONGEST_NOTE // 2 :]}"
-    print("vademecum:", _visible(line), file=sys.stderr)
 
 
 def made(root: Path, *, known: bool, as_json: bool) -> None:
     """Where the memory is, and whether it was one before."""
     if as_json:
-        _json({"root": str(root), "created": not known})
+        print_json({"root": str(root), "created": not known})
     else:
-        print(_visible(f"{root} {'was a memory already' if known else 'is a memory now'}"))
+        print(visible(f"{root} {'was a memory already' if known else 'is a memory now'}"))
 
 
 def written(record: Written, *, as_json: bool) -> None:
     """Where a remembered text stands."""
     if as_json:
-        _json(record)
+        print_json(record)
     else:
-        print(_visible(f"{record.path}:{record.start_line}-{record.end_line}"))
+        print(visible(f"{record.path}:{record.start_line}-{record.end_line}"))
 
 
 def report(record: SyncReport, *, as_json: bool) -> None:
@@ -51,7 +37,7 @@ def report(record: SyncReport, *, as_json: bool) -> None:
     if as_json:
         failed = [{"path": path, "reason": reason} for path, reason in record.failed]
         notices = [{"path": path, "notice": notice} for path, notice in record.notices]
-        _json({**_plain(record), "failed": failed, "notices": notices})
+        print_json({**plain(record), "failed": failed, "notices": notices})
         return
     files = f"{record.added} added, {record.changed} changed, {record.removed} removed, {record.kept} kept"
     failures = f", {len(record.failed)} failed" if record.failed else ""
@@ -63,14 +49,14 @@ def report(record: SyncReport, *, as_json: bool) -> None:
 def found(result: SearchResult, *, as_json: bool, explain: bool, full: bool) -> None:
     """The hits of a search."""
     if as_json:
-        _json(_found(result, explain=explain))
+        print_json(_found(result, explain=explain))
         return
     for rank, hit in enumerate(result.hits, start=1):
         _hit(rank, hit, explain=explain, full=full)
     if not result.hits and result.disabled is None:
         print("no hits")
     if explain and result.explanation:
-        print(_paint(_explanation(result.explanation), _DIM))
+        print(paint(_explanation(result.explanation), _DIM))
 
 
 def _found(result: SearchResult, *, explain: bool) -> dict[str, Any]:
@@ -103,18 +89,18 @@ def _found(result: SearchResult, *, explain: bool) -> dict[str, Any]:
 
 
 def _hit(rank: int, hit: Hit, *, explain: bool, full: bool) -> None:
-    place = _paint(f"{hit.path}:{hit.start_line}-{hit.end_line}", _BOLD)
+    place = paint(f"{hit.path}:{hit.start_line}-{hit.end_line}", _BOLD)
     print(f"{rank}. " + "  ".join(filter(None, (place, hit.date, f"score {hit.score:.2f}"))))
     if hit.heading:
-        print("   " + _paint(" › ".join(hit.heading), _DIM))
+        print("   " + paint(" › ".join(hit.heading), _DIM))
     if explain:
-        print("   " + _paint(_trace(hit.trace), _DIM))
+        print("   " + paint(_trace(hit.trace), _DIM))
     lines = hit.text.strip("\r\n").splitlines()
     shown = lines if full or len(lines) <= _SHOWN_LINES + 1 else lines[:_SHOWN_LINES]
     for line in shown:
-        print(f"   {_visible(line)}".rstrip())
+        print(f"   {visible(line)}".rstrip())
     if len(shown) < len(lines):
-        print("   " + _paint(f"… {len(lines) - len(shown)} more lines", _DIM))
+        print("   " + paint(f"… {len(lines) - len(shown)} more lines", _DIM))
     print("")
 
 
@@ -147,9 +133,9 @@ def _explanation(numbers: Mapping[str, Any]) -> str:
 def excerpt(record: Excerpt, *, as_json: bool) -> None:
     """Lines of a file, exactly as they are unless a terminal shows them."""
     if as_json:
-        _json(record)
+        print_json(record)
         return
-    _text(record.text)
+    print_text(record.text)
     if record.end_line == 0 < record.total_lines:
         note(f"{record.path} has {record.total_lines} lines; there is nothing from line {record.start_line} on")
     if record.truncated:
@@ -159,9 +145,9 @@ def excerpt(record: Excerpt, *, as_json: bool) -> None:
 def context(record: Context, *, as_json: bool) -> None:
     """The text for an agent; what did not fit is named on standard error."""
     if as_json:
-        _json(record)
+        print_json(record)
         return
-    _text(record.text)
+    print_text(record.text)
     for part in record.cut:
         note(f"left out: {part}")
 
@@ -169,7 +155,7 @@ def context(record: Context, *, as_json: bool) -> None:
 def status(record: Status, *, as_json: bool) -> None:
     """The state of memory and index."""
     if as_json:
-        _json(record)
+        print_json(record)
         return
     rows = {
         "memory": f"{record.root} ({record.layout} layout)",
@@ -186,7 +172,7 @@ def status(record: Status, *, as_json: bool) -> None:
         rows["ann"] = "; ".join(dict.fromkeys(record.index.ann.values())) or "off: there are no vectors"
     rows |= {"kernels": record.kernels, "version": record.version}
     for name, value in rows.items():
-        print(f"{_paint(f'{name:<10}', _DIM)} {_visible(value)}")
+        print(f"{paint(f'{name:<10}', _DIM)} {visible(value)}")
     problems = record.index.problems if record.index is not None else ()
     for problem in (*problems, *record.notices):
         note(problem)
@@ -197,7 +183,7 @@ def status(record: Status, *, as_json: bool) -> None:
 def speed(record: Speed, *, as_json: bool) -> None:
     """What a benchmark found."""
     if as_json:
-        _json(record)
+        print_json(record)
         return
     rows = {
         "kernels": record.kernels,
@@ -209,37 +195,4 @@ def speed(record: Speed, *, as_json: bool) -> None:
         times = f"{record.scan_ms:.2f} ms, {record.scan_ms / record.p50_ms:.1f} times a search"
         rows["full scan"] = f"{times}; {record.same} of {record.scans} lists equal"
     for name, value in rows.items():
-        print(f"{_paint(f'{name:<10}', _DIM)} {_visible(value)}")
-
-
-def _json(value: object) -> None:
-    text = json.dumps(value, ensure_ascii=False, default=_plain)
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:  # a narrow terminal, or a file name that is not UTF-8
-        text = json.dumps(value, default=_plain)
-    print(text)
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    """What ``json`` does not know by itself: records and read-only mappings."""
-    if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} has no place in an answer")
-
-
-def _text(text: str) -> None:
-    shown = _visible(text.replace("\r\n", "\n")) if sys.stdout.isatty() else text
-    print(shown, end="" if shown.endswith("\n") or not shown else "\n")
-
-
-def _visible(text: str) -> str:
-    return text.translate(_CONTROLS)
-
-
-def _paint(text: str, code: str) -> str:
-    """``text``, in colour if standard output is a terminal and NO_COLOR (no-color.org) is not set."""
-    coloured = sys.stdout.isatty() and not environment().get("NO_COLOR")
-    return f"\x1b[{code}m{_visible(text)}\x1b[0m" if coloured else _visible(text)
+        print(f"{paint(f'{name:<10}', _DIM)} {visible(value)}")
