@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memories import PATIENT
-from vademecum.errors import StoreError, UsageError, VademecumError
+from vademecum.errors import PathError, StoreError, UsageError, VademecumError
 from vademecum.memory import Memory, init
 from vademecum.memory.filters import conditions
 from vademecum.types import Viewer
@@ -242,3 +242,19 @@ def test_a_path_that_cannot_be_is_an_error_of_ours(memory: Memory, path: str) ->
     for call in (lambda: memory.get(path), lambda: memory.remember("x", file=path)):
         with pytest.raises(VademecumError):
             call()
+
+
+@pytest.mark.parametrize("number", [HUGE, -HUGE, 0, -1, 1.5, True], ids=["huge", "-huge", "0", "-1", "1.5", "True"])
+def test_a_number_that_no_file_or_budget_can_have_is_named(memory: Memory, number: Any) -> None:
+    with pytest.raises(UsageError, match=r"^start = "):
+        memory.get("long_term", start=number)
+    with pytest.raises(UsageError, match=r"^lines = "):
+        memory.get("long_term", lines=number)
+    with pytest.raises(UsageError, match=r"^max_tokens = "):
+        memory.context(max_tokens=number)
+
+
+@pytest.mark.parametrize("path", ["/\ud800/x.md", "\ud800.md", "notes/\udc80/x.md"])
+def test_a_path_that_is_no_unicode_is_refused(memory: Memory, path: str) -> None:
+    with pytest.raises(PathError, match="not valid Unicode"):
+        memory.get(path)

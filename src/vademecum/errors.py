@@ -28,6 +28,17 @@ succeed later without a change by the user.
 
 from __future__ import annotations
 
+_SHOWN = 80
+
+
+def shown(value: object) -> str:
+    """A value for a message: its ``repr``, shortened in its middle and always printable."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print very long numbers
+        return "a very long number"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 4 :]}"
+
 
 class VademecumError(Exception):
     """Base of every error that vademecum raises on purpose."""

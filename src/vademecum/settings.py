@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo
 
-from vademecum.errors import SettingsError
+from vademecum.errors import SettingsError, shown
 
 Fusion: TypeAlias = Literal["calibrated", "weighted", "rrf"]
 FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
@@ -18,22 +18,22 @@ def _number(key: str, value: object, low: float, high: float, *, whole: bool = F
     kind = "a whole number" if whole else "a number"
     right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
     if not right_type or not low <= value <= high:  # type: ignore[operator]
-        raise SettingsError(f"{key} = {value!r}: expected {kind} from {low:g} to {high:g}")
+        raise SettingsError(f"{key} = {shown(value)}: expected {kind} from {low:g} to {high:g}")
 
 
 def _flag(key: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise SettingsError(f"{key} = {value!r}: expected true or false")
+        raise SettingsError(f"{key} = {shown(value)}: expected true or false")
 
 
 def _choice(key: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise SettingsError(f"{key} = {value!r}: expected one of {', '.join(choices)}")
+        raise SettingsError(f"{key} = {shown(value)}: expected one of {', '.join(choices)}")
 
 
 def _text(key: str, value: object) -> None:
     if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise SettingsError(f"{key} = {value!r}: expected a non-empty text")
+        raise SettingsError(f"{key} = {shown(value)}: expected a non-empty text")
 
 
 @dataclass(frozen=True, slots=True)

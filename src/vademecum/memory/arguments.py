@@ -7,23 +7,14 @@ import os
 from pathlib import Path
 from typing import TypeVar
 
-from vademecum.errors import StoreError, UsageError
+from vademecum.errors import StoreError, UsageError, shown
 
 Choice = TypeVar("Choice", bound=str)
 
-_SHOWN = 80
 #: For ``wait_ms``: wait for the index however long it takes.
 _FULLY = -1
 _LONGEST_WAIT_MS = 3_600_000
-
-
-def shown(value: object) -> str:
-    """``repr``, shortened in its middle and always printable."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to print very long numbers
-        return "a very long number"
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 4 :]}"
+_MOST = 10**15
 
 
 def text(name: str, value: object) -> str:
@@ -56,6 +47,13 @@ def number(name: str, value: object) -> int | float:
     """A number that can be printed; its range is judged by the setting that it replaces."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or abs(value) > 1e18:
         raise UsageError(f"{name} = {shown(value)}: expected a number within its setting's range")
+    return value
+
+
+def positive(name: str, value: object) -> int:
+    """A whole number of 1 or more that can be counted with."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
+        raise UsageError(f"{name} = {shown(value)}: expected a whole number from 1 to {_MOST}")
     return value
 
 

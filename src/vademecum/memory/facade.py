@@ -21,6 +21,7 @@ from vademecum.errors import (
     SettingsError,
     StoreError,
     UsageError,
+    shown,
 )
 from vademecum.memory import arguments
 from vademecum.memory.core import Core, acquire
@@ -78,7 +79,7 @@ class Memory:
             None if agent is None else valid_id(arguments.text("agent", agent)),
         )
         if not isinstance(settings, Settings | None):
-            raise UsageError(f"settings = {arguments.shown(settings)}: expected Settings")
+            raise UsageError(f"settings = {shown(settings)}: expected Settings")
         folder = arguments.root_folder(root)
         if create and not folder.exists():
             create_root(folder)
@@ -117,14 +118,18 @@ class Memory:
 
         Raises PathError, MissingFileError, UnreadableFileError or UsageError.
         """
-        return read_lines(self._core.root, self._own_path(path), 1 if start is None else start, lines)
+        first = 1 if start is None else arguments.positive("start", start)
+        count = None if lines is None else arguments.positive("lines", lines)
+        return read_lines(self._core.root, self._own_path(path), first, count)
 
     def context(self, *, max_tokens: int | None = None) -> Context:
         """What an agent should know at the start of a session: evergreen, then today, then yesterday.
 
         Never longer than ``max_tokens`` by our estimate; says what was cut.
         """
-        budget = self.settings.context.max_tokens if max_tokens is None else max_tokens
+        budget = (
+            self.settings.context.max_tokens if max_tokens is None else arguments.positive("max_tokens", max_tokens)
+        )
         return gather(self._core.layout, self._viewer, self._core.today(), budget)
 
     def search(
@@ -170,7 +175,7 @@ class Memory:
     ) -> Request:
         settings = self.settings
         if not isinstance(query, str):
-            raise UsageError(f"query = {arguments.shown(query)}: expected a text")
+            raise UsageError(f"query = {shown(query)}: expected a text")
         given: dict[str, Any] = {
             name: arguments.number(name, value)
             for name, value in (("max_results", max_results), ("min_score", min_score))

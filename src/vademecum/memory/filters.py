@@ -8,8 +8,8 @@ from datetime import date, datetime, timedelta
 from itertools import product
 from unicodedata import normalize
 
-from vademecum.errors import UsageError
-from vademecum.memory.arguments import choice, shown, text
+from vademecum.errors import UsageError, shown
+from vademecum.memory.arguments import choice, text
 from vademecum.text.markdown import normal_tag
 from vademecum.types import KINDS, Condition, Viewer, Where
 

@@ -66,7 +66,10 @@ def _plain(path: str) -> str:
     """``path`` with "/" separators, free of what no file name should hold."""
     if not isinstance(path, str):
         raise UsageError(f"path {path!r}: expected a text")
-    size = len(path.encode(errors="surrogatepass"))
+    try:
+        size = len(path.encode())
+    except UnicodeEncodeError:
+        raise PathError(f"{path[:40]!r}: is not valid Unicode") from None
     if size > _MAX_PATH_BYTES:
         raise PathError(f"{path[:40]!r}…: the path has {size} bytes; at most {_MAX_PATH_BYTES} are allowed")
     count = sum(map(bool, path.split("/")))
@@ -102,10 +105,7 @@ def _checked_parts(path: str, relative: str) -> tuple[str, ...]:
     for part in parts:
         if is_hidden(part):
             raise PathError(f"{path!r}: {part!r} is hidden, and hidden files are no part of a memory")
-        try:
-            size = len(part.encode())
-        except UnicodeEncodeError:
-            raise PathError(f"{path!r}: is not valid Unicode") from None
+        size = len(os.fsencode(part))
         if size > _MAX_NAME_BYTES:
             raise PathError(f"{path[:40]!r}…: a name has {size} bytes; at most {_MAX_NAME_BYTES} are possible")
     if not parts[-1].lower().endswith(".md"):
