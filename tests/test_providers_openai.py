@@ -23,13 +23,13 @@ from loopback import (
     vectors,
 )
 from vademecum.errors import (
-    EmbeddingError,
     ProviderDownError,
+    ProviderError,
     ProviderMissingError,
     ProviderRefusedError,
     ProviderReplyError,
 )
-from vademecum.providers import openai_client
+from vademecum.providers import embeddings, openai_client
 from vademecum.providers.openai import OpenAIClient
 
 KEY = "sk-test-0123456789abcdef"
@@ -51,7 +51,7 @@ def client(server: Loopback):
 
 
 def embed(client: OpenAIClient, *texts: str, dimensions: int | None = None, deadline: float = 5.0, retries: int = 0):
-    return client.embed(texts, "m", dimensions, deadline=deadline, retries=retries)
+    return embeddings.embed(client, texts, "m", dimensions, deadline=deadline, retries=retries)
 
 
 def test_rows_are_the_servers_in_the_order_of_the_texts(client, server):
@@ -234,7 +234,7 @@ def test_retries_and_waits_count_against_the_deadline(client, server):
 def test_a_client_is_usable_after_each_failure(client, server):
     for behaviour in (disconnect(), break_off(), hang(), status(401), raw(b"")):
         server.next(behaviour)
-        with pytest.raises(EmbeddingError):
+        with pytest.raises(ProviderError):
             embed(client, "x", deadline=0.5)
         assert len(embed(client, "x")) == 1
 
@@ -251,7 +251,7 @@ def test_a_client_is_usable_after_each_failure(client, server):
 )
 def test_no_key_in_a_message_or_its_traceback(client, server, behaviour: Behaviour):
     server.always(behaviour)
-    with pytest.raises(EmbeddingError) as caught:
+    with pytest.raises(ProviderError) as caught:
         embed(client, "x")
     shown = "".join(traceback.format_exception(caught.value))
     assert KEY not in shown

@@ -26,7 +26,7 @@ PREFIX = "VADEMECUM_"
 RESERVED = frozenset({"VADEMECUM_ROOT", "VADEMECUM_KERNELS", "VADEMECUM_EVAL_DATA"})
 
 #: Where notes and which secret are sent. A memory folder may come from somebody else, so its own file cannot say.
-NOT_FROM_ROOT = frozenset({"embedding.base_url", "embedding.api_key_env"})
+NOT_FROM_ROOT = frozenset({"embedding.base_url", "embedding.api_key_env", "chat.base_url", "chat.api_key_env"})
 
 #: Names of Dexter's ``settings.memory``, understood wherever ours are.
 ALIASES = types.MappingProxyType(

@@ -15,9 +15,9 @@
     │   ├── IndexFormatError     written by a newer vademecum
     │   ├── IndexReplacedError   deleted or exchanged while it was open; opened anew (retryable)
     │   └── IndexCorruptError    damaged; set aside and rebuilt from Markdown
-    ├── EmbeddingError           vectors could not be had; keyword search goes on
+    ├── ProviderError            a model did not do its part; memory goes on without it
     │   ├── ProviderMissingError a package or key is not there
-    │   ├── ProviderRefusedError wrong key, quota used up, unknown model
+    │   ├── ProviderRefusedError wrong key, quota used up, unknown model, a text it will not take
     │   ├── ProviderReplyError   the reply is not what was asked for
     │   └── ProviderDownError    timeout, connection, 429, 5xx               (retryable)
     └── KernelError              native kernels were required and are not there
@@ -27,6 +27,13 @@ succeed later without a change by the user.
 """
 
 from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+#: What a provider said no to.
+Refusal: TypeAlias = Literal["key", "quota", "model", "input", "answer"]
+#: How a provider is down: not reached, too slow, limiting the rate of calls, or answering 5xx.
+Outage: TypeAlias = Literal["unreachable", "late", "rate", "failing"]
 
 _SHOWN = 80
 
@@ -98,26 +105,42 @@ class IndexCorruptError(IndexUnavailableError):
     """The index file is damaged."""
 
 
-class EmbeddingError(VademecumError):
-    """Vectors could not be had; keyword search goes on without them."""
+class ProviderError(VademecumError):
+    """A model of vectors or of language did not do its part; search goes on by keyword, texts stay as they are."""
 
 
-class ProviderMissingError(EmbeddingError):
+class ProviderMissingError(ProviderError):
     """A package, key or address that the provider needs is not there."""
 
 
-class ProviderRefusedError(EmbeddingError):
-    """The provider said no: wrong key, quota used up, unknown model, input it will never take."""
+class ProviderRefusedError(ProviderError):
+    """The provider said no, and would say it again; ``about`` tells to what.
+
+    Vendors word "too long", "too many" and "not this text" alike and in many languages: all that is not surely a key,
+    a quota or a model is "input"; "answer" is one that the provider made and withholds.
+    """
+
+    def __init__(self, message: str, about: Refusal = "input") -> None:
+        super().__init__(message)
+        self.about = about
 
 
-class ProviderReplyError(EmbeddingError):
+class ProviderReplyError(ProviderError):
     """The reply does not match the request: wrong count, order or dimensions."""
 
 
-class ProviderDownError(EmbeddingError):
-    """Timeout, connection failure, rate limit or server error."""
+class ProviderDownError(ProviderError):
+    """Timeout, connection failure, rate limit or server error; ``about`` tells which."""
 
     retryable = True
+
+    def __init__(self, message: str, about: Outage = "failing") -> None:
+        super().__init__(message)
+        self.about = about
+
+
+#: The name before chat models came; on its way out.
+EmbeddingError = ProviderError
 
 
 class KernelError(VademecumError):

@@ -1,4 +1,4 @@
-"""Protocols at which implementations are exchanged: the index, and whatever turns text into vectors."""
+"""Protocols at which implementations are exchanged: the index, and models of vectors and of language."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from vademecum.types import (
     Calibration,
+    ChatReply,
     Chunk,
     ChunkRow,
     Fingerprint,
@@ -152,4 +153,19 @@ class Embedder(Protocol):
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """One unit row per text, in the order given."""
+        ...
+
+
+class ChatModel(Protocol):
+    """A language model that answers a conversation."""
+
+    def complete(
+        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int | None = None, json: bool = False
+    ) -> ChatReply:
+        """The model's answer to ``messages``: ``{"role": "system" | "user" | "assistant", "content": text}`` each.
+
+        ``max_tokens`` bounds the answer (None: as configured). ``json`` asks for one JSON object where the server can
+        be held to it; the prompt has to ask for JSON as well, and the answer has to be parsed with doubt. Raises
+        ProviderError.
+        """
         ...

@@ -57,14 +57,15 @@ class EmbeddingSettings:
     """Which embedder turns text into vectors.
 
     ``provider``: "auto", "openai" (any OpenAI-compatible address), "local", "local-e5" or "none". ``api_key_env``
-    names the environment variable that holds the key; the key itself is never a setting. Seconds are per call.
+    names the environment variable that holds the key (None: the vendor's usual one); the key itself is never a setting.
+    Seconds are per call.
     """
 
     provider: str = "auto"
     model: str | None = None
     dimensions: int | None = None
     base_url: str | None = None
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str | None = None
     batch_size: int = 64
     timeout_s: float = 60.0
     query_timeout_s: float = 10.0
@@ -73,7 +74,7 @@ class EmbeddingSettings:
         _choice("embedding.provider", self.provider, ("auto", "openai", "local", "local-e5", "none"))
         _text("embedding.model", self.model)
         _text("embedding.base_url", self.base_url)
-        _text("embedding.api_key_env", self.api_key_env or "")
+        _text("embedding.api_key_env", self.api_key_env)
         if self.dimensions is not None:
             _number("embedding.dimensions", self.dimensions, 1, 65_536, whole=True)
         _number("embedding.batch_size", self.batch_size, 1, 2048, whole=True)
@@ -152,6 +153,30 @@ class MmrSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """Which language model distils conversations and notes; none unless ``model`` is set.
+
+    ``base_url``: any OpenAI-compatible address, OpenAI's own by default. ``api_key_env`` names the environment variable
+    that holds the key (None: OPENAI_API_KEY). ``timeout_s``: seconds for a whole call, retries included.
+    ``max_tokens``: the longest answer, None leaves it to the server.
+    """
+
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+    timeout_s: float = 120.0
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        _text("chat.model", self.model)
+        _text("chat.base_url", self.base_url)
+        _text("chat.api_key_env", self.api_key_env)
+        _number("chat.timeout_s", self.timeout_s, 0.1, 3600)
+        if self.max_tokens is not None:
+            _number("chat.max_tokens", self.max_tokens, 1, 10_000_000, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
 class ContextSettings:
     """Budget, in estimated tokens, for what an agent is told at the start of a session."""
 
@@ -183,6 +208,7 @@ class Settings:
     index_sessions: bool = True
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    chat: ChatSettings = field(default_factory=ChatSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     ann: AnnSettings = field(default_factory=AnnSettings)
     decay: DecaySettings = field(default_factory=DecaySettings)

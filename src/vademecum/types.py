@@ -22,6 +22,8 @@ KINDS: tuple[Kind, ...] = ("memory", "daily", "knowledge", "session")
 Scope: TypeAlias = str
 SHARED: Scope = "shared"
 
+FinishReason: TypeAlias = Literal["stop", "length"]
+
 #: State of one search channel: "ok", "off: why" or "failed: why".
 ChannelState: TypeAlias = str
 
@@ -151,6 +153,21 @@ class Fingerprint:
     def key(self) -> str:
         """One line that is equal if and only if the fingerprints are."""
         return f"{self.provider}|{self.model}|{self.dims}|{self.base_url}|{self.weights}|unit"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A language model's answer.
+
+    ``finish_reason``: "stop" when the model had said all it wanted, "length" when it was cut off, in which case
+    ``text`` ends in the middle of something. ``tokens`` counts prompt and answer, ``answer_tokens`` the answer alone;
+    both are the server's own figures, 0 where it gives none.
+    """
+
+    text: str
+    finish_reason: FinishReason = "stop"
+    tokens: int = 0
+    answer_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

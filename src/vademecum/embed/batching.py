@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vademecum.embed.boundary import unit_rows
 from vademecum.embed.foreign import own_errors
-from vademecum.errors import EmbeddingError, ProviderRefusedError, ProviderReplyError
+from vademecum.errors import ProviderError, ProviderRefusedError, ProviderReplyError
 
 if TYPE_CHECKING:
     from vademecum.ports import Embedder
@@ -65,7 +65,7 @@ def _checked(embedder: Embedder, texts: Sequence[str]) -> Matrix:
     return rows
 
 
-def _check_sound(embedder: Embedder, error: EmbeddingError) -> None:
+def _check_sound(embedder: Embedder, error: ProviderError) -> None:
     try:
         _checked(embedder, [_HARMLESS])
     except (ProviderRefusedError, ProviderReplyError):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vademecum.errors import ProviderReplyError, UsageError
+from vademecum.providers.sendable import sendable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -19,13 +20,7 @@ def model_text(text: str, max_bytes: int) -> str:
     Models end a text at NUL, raise on lone surrogates, and providers refuse the empty string: a space stands for
     it. The cap is in bytes because byte-level tokenisers never make more tokens than there are bytes.
     """
-    text = text.replace("\0", "")
-    try:
-        encoded = text.encode()
-    except UnicodeEncodeError:
-        # By way of UTF-16 the two halves of one character become that character; a half without its other is lost.
-        encoded = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore").encode()
-    return encoded[:max_bytes].decode(errors="ignore") or " "
+    return sendable(text).encode()[:max_bytes].decode(errors="ignore") or " "
 
 
 def model_texts(texts: Sequence[str], batch_size: int, max_bytes: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The edge to an embedder that the host program brought along: whatever it raises becomes an EmbeddingError."""
+"""The edge to an embedder that the host program brought along: whatever it raises becomes an ProviderError."""
 
 from __future__ import annotations
 

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from vademecum.embed import e5, local
-from vademecum.embed.address import normal_address
 from vademecum.embed.e5 import E5Embedder
 from vademecum.embed.local import LocalEmbedder
 from vademecum.embed.remote import DEFAULT_MODEL, RemoteEmbedder
-from vademecum.embed.weights import is_installed
 from vademecum.errors import ProviderMissingError
-from vademecum.providers import INSTALL_OPENAI, OPENAI_URL
+from vademecum.providers import INSTALL_OPENAI, is_installed
+from vademecum.providers.endpoint import find_endpoint
 
 if TYPE_CHECKING:
     from vademecum.ports import Embedder
     from vademecum.settings import EmbeddingSettings
 
 Environment: TypeAlias = Mapping[str, str]
+
+_OPENAI_KEY = "OPENAI_API_KEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,41 +60,30 @@ def _first(settings: EmbeddingSettings, environ: Environment) -> Resolution:
         remote = [f"passed over: {reason}" for reason in passed_over[:1]] if _is_configured(settings, environ) else []
         return Resolution(found.embedder, "; ".join([found.reason, *remote]))
     if not _is_configured(settings, environ):
-        passed_over.append(f"or set {settings.api_key_env} or embedding.base_url for a remote provider")
+        passed_over.append(f"or set {settings.api_key_env or _OPENAI_KEY} or embedding.base_url for a remote provider")
     return Resolution(None, f"off: no embedder is available: {'; '.join(passed_over)}")
 
 
 def _is_configured(settings: EmbeddingSettings, environ: Environment) -> bool:
-    return settings.base_url is not None or bool(environ.get(settings.api_key_env, "").strip())
+    return settings.base_url is not None or bool(environ.get(settings.api_key_env or _OPENAI_KEY, "").strip())
 
 
 def _remote(settings: EmbeddingSettings, environ: Environment) -> Resolution:
-    address = settings.base_url
-    if address is None and settings.api_key_env == "OPENAI_API_KEY":
-        # The vendor's own variable. The key beside it belongs to that server and must not go to OpenAI.
-        address = environ.get("OPENAI_BASE_URL", "").strip() or None
-    key = environ.get(settings.api_key_env, "").strip()
-    if not key and address is None:
-        raise ProviderMissingError(
-            f"{settings.api_key_env} is not set; set it, or embedding.base_url for a server that needs no key"
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise ProviderMissingError(f"{settings.api_key_env} holds characters that no key has; copy the key anew")
-    base_url = normal_address(address or OPENAI_URL)
+    endpoint = find_endpoint("embedding", settings.base_url, settings.api_key_env, environ)
     if not is_installed("openai"):
         raise ProviderMissingError(f"the package openai is not installed; {INSTALL_OPENAI}")
     model = settings.model or DEFAULT_MODEL
     embedder = RemoteEmbedder(
-        base_url=base_url,
-        api_key=key or None,
-        key_name=settings.api_key_env,
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key,
+        key_name=endpoint.key_name,
         model=model,
         dimensions=settings.dimensions,
         batch_size=settings.batch_size,
         timeout_s=settings.timeout_s,
         query_timeout_s=settings.query_timeout_s,
     )
-    return Resolution(embedder, f"{model} at {base_url}")
+    return Resolution(embedder, f"{model} at {endpoint.base_url}")
 
 
 def _local(settings: EmbeddingSettings, environ: Environment) -> Resolution:  # noqa: ARG001  (one shape for all)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vademecum.embed.boundary import model_text, model_texts, unit_rows
 from vademecum.errors import ProviderReplyError
 from vademecum.providers import OPENAI_URL, openai_client
+from vademecum.providers.embeddings import embed
 from vademecum.types import Calibration, Fingerprint
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class RemoteEmbedder:
     """Embedder port over HTTP; thread-safe. Nothing is loaded or called before the first use.
 
     ``timeout_s`` bounds a request of documents, ``query_timeout_s`` a query, both with retries and waits included.
-    Texts are cut to :data:`MAX_TEXT_BYTES`. Raises the EmbeddingErrors of
-    :meth:`vademecum.providers.openai.OpenAIClient.embed`, and ProviderMissingError without the package ``openai``.
+    Texts are cut to :data:`MAX_TEXT_BYTES`. Raises the ProviderErrors of
+    :func:`vademecum.providers.embeddings.embed`, and ProviderMissingError without the package ``openai``.
     """
 
     def __init__(
@@ -108,7 +109,8 @@ class RemoteEmbedder:
             client.close()
 
     def _embed(self, texts: Sequence[str], deadline: float, retries: int) -> Matrix:
-        found = self._connected().embed(texts, self._model, self._dimensions, deadline=deadline, retries=retries)
+        client = self._connected()
+        found = embed(client, texts, self._model, self._dimensions, deadline=deadline, retries=retries)
         rows = unit_rows(found, self._base_url)
         with self._lock:
             expected = self._dims = self._dims or rows.shape[1]

@@ -7,14 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from vademecum.errors import ProviderMissingError
-
-
-def is_installed(package: str) -> bool:
-    """Whether a top-level package could be imported; it is not loaded for this."""
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # in sys.modules without a spec
-        return False
+from vademecum.providers import is_installed
 
 
 def weights_digest(package: str, files: tuple[str, ...], install: str) -> str:

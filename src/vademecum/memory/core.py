@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 from vademecum.chunk import CHUNKER_ID
 from vademecum.embed import CachedQueries, Resolution, embed_isolating, resolve
 from vademecum.errors import (
-    EmbeddingError,
     IndexCorruptError,
     IndexReplacedError,
     IndexUnavailableError,
+    ProviderError,
     SettingsError,
     StoreError,
 )
@@ -222,7 +222,7 @@ class Core:
             return self.embedding_reason
         try:
             return self._embedder.fingerprint.key
-        except EmbeddingError as error:
+        except ProviderError as error:
             return f"failed: {error}"
 
     def close(self) -> None:

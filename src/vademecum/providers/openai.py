@@ -6,20 +6,22 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
 
 import httpx2
 import openai
 
 from vademecum.errors import (
-    EmbeddingError,
     ProviderDownError,
+    ProviderError,
     ProviderMissingError,
     ProviderRefusedError,
     ProviderReplyError,
 )
 from vademecum.providers.deadline import within
-from vademecum.providers.embedding_reply import rows_of
 
 #: 2,048 vectors of 3,072 dimensions are about 140 MB of JSON; what is larger was not asked for.
 _MAX_REPLY_BYTES = 256 * 2**20
@@ -39,13 +41,15 @@ _LATE = (openai.APITimeoutError, httpx2.TimeoutException, TimeoutError)
 class OpenAIClient:
     """One address and one key. Safe to share between threads; connections are kept open until :meth:`close`.
 
-    Raises ProviderMissingError if no connection can be set up from here.
+    ``section`` names the settings that messages point to: "embedding" or "chat". Raises ProviderMissingError if no
+    connection can be set up from here.
     """
 
-    def __init__(self, base_url: str, api_key: str | None, key_name: str) -> None:
-        self._base_url = base_url
+    def __init__(self, base_url: str, api_key: str | None, key_name: str, section: str) -> None:
+        self.base_url = base_url
         self._key_name = key_name
         self._secret = api_key
+        self._section = section
         # Retries are ours: the vendor's own sleep up to 120 s on Retry-After and know no limit for the whole call.
         # An empty admin key keeps the vendor from looking for one in the environment.
         try:
@@ -55,44 +59,35 @@ class OpenAIClient:
                 f"{base_url}: no connection can be set up ({error}); check the address and the proxy variables"
             ) from None
 
-    def embed(
-        self, texts: Sequence[str], model: str, dimensions: int | None = None, *, deadline: float, retries: int
-    ) -> list[list[float]]:
-        """One row of finite numbers per text, in the order of ``texts``, all of one length; not normalised.
+    def post(self, path: str, body: Mapping[str, Any], *, deadline: float, retries: int) -> bytearray:
+        """The body of the reply to ``body``, sent as JSON to ``path`` below the base address.
 
         ``deadline`` is in seconds and holds for the whole call, name look-up, retries and waits included.
         ``retries`` is how often a rate limit, a failing server or a broken connection is tried again; a Retry-After
-        is obeyed if it ends before the deadline. ``dimensions`` is only sent if given.
+        is obeyed if it ends before the deadline.
 
         Raises ProviderRefusedError (key, quota, model, input), ProviderDownError (everything that may pass) or
-        ProviderReplyError (the reply is not what was asked for). No message holds the key.
+        ProviderReplyError (a reply without end). No message holds the key.
         """
-        if not texts:
-            return []
+        model = str(body.get("model"))
 
         def work(expires: float) -> bytearray:
-            return self._persist(texts, model, dimensions, expires, retries)
+            return self._persist(path, body, model, expires, retries)
 
         try:
-            body = within(deadline, work)
+            return within(deadline, work)
         except TimeoutError:
-            raise ProviderDownError(f"{self._base_url} did not answer within {deadline:g} s") from None
-        try:
-            return rows_of(body, len(texts), dimensions)
-        except ProviderReplyError as error:
-            raise ProviderReplyError(f"{self._base_url}: {error}") from None
+            raise ProviderDownError(f"{self.base_url} did not answer within {deadline:g} s", "late") from None
 
     def close(self) -> None:
         """Close the connections. A second call does nothing."""
         self._sdk.close()
 
-    def _persist(
-        self, texts: Sequence[str], model: str, dimensions: int | None, expires: float, retries: int
-    ) -> bytearray:
+    def _persist(self, path: str, body: Mapping[str, Any], model: str, expires: float, retries: int) -> bytearray:
         attempt = 0
         while True:
             try:
-                return self._post(texts, model, dimensions, expires)
+                return self._send(path, body, expires)
             except (openai.OpenAIError, *_BROKEN_TRANSFER) as error:
                 if isinstance(error, _LATE):
                     raise TimeoutError from None
@@ -103,53 +98,60 @@ class OpenAIClient:
             time.sleep(wait)
             attempt += 1
 
-    def _post(self, texts: Sequence[str], model: str, dimensions: int | None, expires: float) -> bytearray:
+    def _send(self, path: str, body: Mapping[str, Any], expires: float) -> bytearray:
         """One request. Streaming, so that a reply that never ends can be given up in the middle."""
         left = expires - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        body = bytearray()
-        with self._sdk.embeddings.with_streaming_response.create(
-            input=list(texts),
-            model=model,
-            dimensions=openai.omit if dimensions is None else dimensions,
-            encoding_format="float",  # several compatible servers refuse base64, the vendor's default
-            timeout=left,
-        ) as response:
+        # Not by way of the typed methods: they add fields that some compatible servers refuse.
+        opened = self._sdk.post(
+            path,
+            cast_to=httpx2.Response,
+            body=dict(body),
+            options={"timeout": left},
+            stream=True,
+            stream_cls=openai.Stream[object],
+        )
+        received = bytearray()
+        response = cast("httpx2.Response", opened)  # what the vendor gives for this ``cast_to``, unread
+        try:
             for piece in response.iter_bytes():
-                body += piece
+                received += piece
                 if time.monotonic() >= expires:
                     raise TimeoutError
-                if len(body) > _MAX_REPLY_BYTES:
-                    raise ProviderReplyError(f"{self._base_url}: the reply exceeds {_MAX_REPLY_BYTES:,} bytes")
-        return body
+                if len(received) > _MAX_REPLY_BYTES:
+                    raise ProviderReplyError(f"{self.base_url}: the reply exceeds {_MAX_REPLY_BYTES:,} bytes")
+        finally:
+            response.close()
+        return received
 
-    def _translated(self, error: Exception, model: str) -> EmbeddingError:
+    def _translated(self, error: Exception, model: str) -> ProviderError:
         if isinstance(error, openai.APIStatusError):
             return self._status_error(error, model)
-        return ProviderDownError(f"{self._base_url} cannot be reached: {self._clean(_root_cause(error))}")
+        return ProviderDownError(f"{self.base_url} cannot be reached: {self._clean(_root_cause(error))}", "unreachable")
 
-    def _status_error(self, error: openai.APIStatusError, model: str) -> EmbeddingError:
+    def _status_error(self, error: openai.APIStatusError, model: str) -> ProviderError:
         status = error.status_code
         said = f"HTTP {status}{self._quote(error.body)}"
         if status in {401, 403}:
-            return ProviderRefusedError(f"{self._base_url} refused the key ({said}); check {self._key_name}")
+            return ProviderRefusedError(f"{self.base_url} refused the key ({said}); check {self._key_name}", "key")
         if status == 402 or "insufficient_quota" in {error.code, error.type}:
             return ProviderRefusedError(
-                f"{self._base_url}: the quota is used up ({said}); add credit or change the key"
+                f"{self.base_url}: the quota is used up ({said}); add credit or change the key", "quota"
             )
         if status == 404:
             return ProviderRefusedError(
-                f"{self._base_url} has no embedding model {model!r} ({said}); "
-                "check embedding.model and embedding.base_url"
+                f"{self.base_url} has no {self._section} model {model!r} ({said}); "
+                f"check {self._section}.model and {self._section}.base_url",
+                "model",
             )
         if status == 429:
             after = _retry_after(error)
-            when = "" if after is None else f"; it asks to wait {after:g} s"
-            return ProviderDownError(f"{self._base_url} limits the rate of calls ({said}){when}")
+            when = "" if after is None else f"; it asks to wait {after:.3g} s"
+            return ProviderDownError(f"{self.base_url} limits the rate of calls ({said}){when}", "rate")
         if status >= 500 or status in {408, 409}:
-            return ProviderDownError(f"{self._base_url} is failing ({said})")
-        return ProviderRefusedError(f"{self._base_url} refused the request ({said})")
+            return ProviderDownError(f"{self.base_url} is failing ({said})")
+        return ProviderRefusedError(f"{self.base_url} refused the request ({said})")
 
     def _quote(self, body: object) -> str:
         text = body.get("message") if isinstance(body, Mapping) else body
@@ -173,7 +175,7 @@ def _root_cause(error: BaseException) -> str:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Seconds the server asks to wait, None if it does not say so as a number."""
+    """Seconds the server asks to wait, None if it does not say so as a number or as an HTTP date."""
     headers = error.response.headers if isinstance(error, openai.APIStatusError) else {}
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
@@ -182,13 +184,20 @@ def _retry_after(error: Exception) -> float | None:
             continue
         if seconds >= 0:
             return seconds
-    return None
+    try:
+        then = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
 
 
 def _wait(error: Exception, attempt: int) -> float:
-    """What the server asks for, else 0.5 s, 1 s, 2 s … up to 8 s, shortened by up to a quarter at random."""
+    """What the server asks for and up to a quarter of a second more, so that not all clients come back at once.
+
+    Else 0.5 s, 1 s, 2 s … up to 8 s, shortened by up to a quarter at random.
+    """
     asked = _retry_after(error)
     if asked is not None:
-        return asked
+        return asked + random.uniform(0.0, min(0.25, asked / 4))  # noqa: S311  (jitter, not secrecy)
     backoff: float = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
-    return backoff * random.uniform(0.75, 1.0)  # noqa: S311  (jitter, not secrecy)
+    return backoff * random.uniform(0.75, 1.0)  # noqa: S311

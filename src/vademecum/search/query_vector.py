@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from vademecum.errors import EmbeddingError, ProviderReplyError
+from vademecum.errors import ProviderError, ProviderReplyError
 from vademecum.ports import Embedder
 from vademecum.types import ChannelState, Fingerprint
 
@@ -42,7 +42,7 @@ class QueryVector:
                 raise ProviderReplyError(
                     f"the embedder gave a vector of shape {vector.shape}, not of {dims} dimensions"
                 )
-        except EmbeddingError as error:
+        except ProviderError as error:
             state = f"failed: {error}"
             with self._lock:
                 self._failed = (time.monotonic() + _PAUSE_SECONDS, state) if error.retryable else None
@@ -62,5 +62,5 @@ class QueryVector:
             return None
         try:
             return self._embedder.fingerprint
-        except EmbeddingError:
+        except ProviderError:
             return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from vademecum.chunk import chunk_markdown
-from vademecum.errors import EmbeddingError, MissingFileError, StoreError
+from vademecum.errors import MissingFileError, ProviderError, StoreError
 from vademecum.ports import IndexBackend, Progress
 from vademecum.settings import ChunkSettings
 from vademecum.store.layout import Layout
@@ -93,7 +93,7 @@ class Syncer:
             return 0
         try:
             return self._index.count_missing(self._filler.lane())
-        except EmbeddingError:
+        except ProviderError:
             return self._index.health().chunks
 
     def index_file(self, path: str) -> None:

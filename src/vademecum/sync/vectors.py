@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vademecum.chunk import embedding_text
-from vademecum.errors import EmbeddingError
+from vademecum.errors import ProviderError
 from vademecum.ports import Embedder, IndexBackend, Progress
 from vademecum.types import Lane, MissingText
 
@@ -32,7 +32,7 @@ class Filled:
 
     embedded: int
     failed: tuple[tuple[str, str], ...]
-    problem: EmbeddingError | None = None
+    problem: ProviderError | None = None
 
 
 class VectorFiller:
@@ -63,7 +63,7 @@ class VectorFiller:
                 failed += refused
                 if progress is not None:
                     progress("vectors", embedded + len(failed), self._total)
-        except EmbeddingError as error:
+        except ProviderError as error:
             return Filled(embedded, tuple(failed), error)
         return Filled(embedded, tuple(failed))
 

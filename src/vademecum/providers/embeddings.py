@@ -1,12 +1,37 @@
-"""The reply of an OpenAI-compatible ``/embeddings`` call: checked, and put into the order of the request."""
+"""The ``/embeddings`` call of the OpenAI protocol: its request, and its reply in the order of the request."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 from vademecum.errors import ProviderReplyError
+
+if TYPE_CHECKING:
+    from vademecum.providers.openai import OpenAIClient
+
+
+def embed(
+    client: OpenAIClient, texts: Sequence[str], model: str, dimensions: int | None, *, deadline: float, retries: int
+) -> list[list[float]]:
+    """One row of finite numbers per text, in the order of ``texts``, all of one length; not normalised.
+
+    ``dimensions`` is only sent if given; ``deadline`` and ``retries`` as in ``OpenAIClient.post``, whose errors are
+    raised, and ProviderReplyError if the reply is not what was asked for.
+    """
+    if not texts:
+        return []
+    # "float": several compatible servers refuse base64, the protocol's default.
+    body: dict[str, Any] = {"input": list(texts), "model": model, "encoding_format": "float"}
+    if dimensions is not None:
+        body["dimensions"] = dimensions
+    reply = client.post("/embeddings", body, deadline=deadline, retries=retries)
+    try:
+        return rows_of(reply, len(texts), dimensions)
+    except ProviderReplyError as error:
+        raise ProviderReplyError(f"{client.base_url}: {error}") from None
 
 
 def rows_of(body: bytes | bytearray, count: int, dimensions: int | None) -> list[list[float]]:
