@@ -54,7 +54,7 @@ class Row:
         if name == "date":
             return self.chunk.date or self.source.date
         if name == "heading":
-            return self.chunk.heading
+            return [title.casefold() for title in self.chunk.heading]
         return self.source.tags if name == "tag" else getattr(self.source, name)
 
     def meets(self, where: Where) -> bool:
@@ -62,7 +62,8 @@ class Row:
 
     def _meets(self, condition: Condition) -> bool:
         value = self.field(condition.field)
-        return value is not None and COMPARE[condition.op](value, condition.value)
+        wanted = condition.value.casefold() if condition.field == "heading" else condition.value  # type: ignore[union-attr]
+        return value is not None and COMPARE[condition.op](value, wanted)
 
 
 @dataclass

@@ -345,6 +345,7 @@ def test_filters_are_applied(run: Run, root: Path) -> None:
     assert paths("--kind", "memory") == set()
     assert paths("--path", "knowledge/*") == {page}
     assert paths("--tag", "fund") == {page}
+    assert paths("--heading", "bond FUND") == {page}
     assert len(paths("-k", "1")) == 1
 
 

@@ -269,6 +269,7 @@ ROWS = [
         (Condition("tag", "has", "100%"), "2"),
         (Condition("tag", "has", "wor"), ""),
         (Condition("heading", "has", "Head 3"), "3"),
+        (Condition("heading", "has", "hEAD 3"), "3"),
         (Condition("heading", "has", "Head"), ""),
     ],
 )

@@ -107,6 +107,29 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KindSettings:
+    """What hits of each kind are worth: a factor on their relevance, applied after the floor and before age.
+
+    ``session_share``: while notes answer too, conversations take at most this part of the places.
+    """
+
+    memory: float = 1.0
+    daily: float = 1.0
+    knowledge: float = 1.0
+    session: float = 0.7
+    session_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        for key in ("memory", "daily", "knowledge", "session", "session_share"):
+            _number(f"kinds.{key}", getattr(self, key), 0, 1)
+
+    def weight(self, kind: str) -> float:
+        """The factor for one kind."""
+        factor: float = getattr(self, kind)
+        return factor
+
+
+@dataclass(frozen=True, slots=True)
 class AnnSettings:
     """When the optional graph of neighbours (hnswlib) takes over from the exact scan of vectors.
 
@@ -210,6 +233,7 @@ class Settings:
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    kinds: KindSettings = field(default_factory=KindSettings)
     ann: AnnSettings = field(default_factory=AnnSettings)
     decay: DecaySettings = field(default_factory=DecaySettings)
     mmr: MmrSettings = field(default_factory=MmrSettings)

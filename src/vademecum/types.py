@@ -119,8 +119,8 @@ class Condition:
     """One comparison; a filter is a tuple of them, all of which must hold.
 
     A missing value (an evergreen chunk's date) satisfies no comparison. ``in`` takes a tuple; ``has`` asks whether
-    a list field (tag, heading) contains the value; ``glob`` is shell style, where ``*`` also crosses "/", and takes
-    one pattern or a tuple of alternatives.
+    a list field (tag, heading) contains the value, headings in any letter case; ``glob`` is shell style, where ``*``
+    also crosses "/", and takes one pattern or a tuple of alternatives.
     """
 
     field: Field
@@ -226,8 +226,8 @@ class Trace:
     """Why a hit is where it is.
 
     ``vector``: cosine with the query; ``keyword``: share of the query's idf mass that the chunk holds; ``fused``:
-    relevance in [0, 1] before decay; ``decay``: the factor applied; ``mmr``: position (from 1) in which diversity
-    picked it, None when that stage was off; ``channels``: which channels recalled it.
+    relevance in [0, 1]; ``weight`` and ``decay``: the factors applied for its kind and its age; ``mmr``: position
+    (from 1) in which diversity picked it, None when that stage was off; ``channels``: which channels recalled it.
     """
 
     vector: float | None
@@ -236,6 +236,7 @@ class Trace:
     decay: float
     mmr: int | None
     channels: tuple[str, ...]
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

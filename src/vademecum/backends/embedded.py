@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from vademecum.backends.snapshot import EmbeddedReader
 from vademecum.errors import IndexReplacedError
-from vademecum.index import rows, schema
+from vademecum.index import conditions, rows, schema
 from vademecum.settings import AnnSettings
 from vademecum.sqlite import Connection, ReaderPool, connect, exclusive, migrate, snapshot, translated
 from vademecum.types import Calibration, Chunk, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
@@ -82,6 +82,7 @@ class EmbeddedIndex:
     def _connect(self) -> Connection:
         connection = connect(self._path)
         try:
+            conditions.prepare(connection)
             connection.execute("ATTACH DATABASE ? AS vectors", (str(self._folder / VECTORS_FILE),))
             connection.execute("PRAGMA vectors.synchronous = NORMAL")
             connection.execute(f"PRAGMA vectors.wal_autocheckpoint = {store.AUTOCHECKPOINT:d}")

@@ -62,6 +62,7 @@ def search(args: Namespace) -> int:
             path=args.path,
             kind=None if args.kind is None else tuple(args.kind),
             tag=args.tag,
+            heading=args.heading,
             fusion=args.fusion,
             decay=False if args.no_decay else None,
             mmr=False if args.no_mmr else None,

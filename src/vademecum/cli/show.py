@@ -109,6 +109,7 @@ def _trace(trace: Trace) -> str:
         "vector –" if trace.vector is None else f"vector {trace.vector:.2f}",
         "keyword –" if trace.keyword is None else f"keyword {trace.keyword:.2f}",
         f"fused {trace.fused:.2f}",
+        *([] if trace.weight == 1 else [f"kind ×{trace.weight:.2f}"]),
         f"decay ×{trace.decay:.2f}",
         "mmr off" if trace.mmr is None else f"mmr #{trace.mmr}",
         f"channels {'+'.join(trace.channels)}",

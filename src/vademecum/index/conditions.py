@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+import unicodedata
+
 from vademecum.errors import UsageError
 from vademecum.types import Condition, Where
 
@@ -9,9 +12,19 @@ _COMPARE = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _SCALARS = {"scope": "c.scope", "kind": "c.kind", "date": "c.date"}
 _PATH = "c.file_id IN (SELECT id FROM files WHERE {test})"
 _LISTS = {
-    "heading": "EXISTS (SELECT 1 FROM json_each(c.heading) WHERE json_each.value = ?)",
+    "heading": "EXISTS (SELECT 1 FROM json_each(c.heading) WHERE folded(json_each.value) = folded(?))",
     "tag": "c.file_id IN (SELECT f.id FROM files f, json_each(f.tags) t WHERE t.value = ?)",
 }
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Teach a connection what conditions need; to be done before any of them is used."""
+    connection.create_function("folded", 1, folded, deterministic=True)
+
+
+def folded(title: str) -> str:
+    """A title as it is compared: in any letter case and either Unicode normalisation."""
+    return unicodedata.normalize("NFC", title).casefold()
 
 
 def to_sql(where: Where) -> tuple[str, list[str]]:

@@ -143,6 +143,7 @@ class Memory:
         path: str | None = None,
         kind: str | Iterable[str] | None = None,
         tag: str | None = None,
+        heading: str | None = None,
         fusion: Fusion | None = None,
         decay: bool | None = None,
         mmr: bool | None = None,
@@ -156,7 +157,9 @@ class Memory:
         """
         began = time.perf_counter()
         today = self._core.today()
-        where = conditions(self._viewer, today, since=since, until=until, path=path, kind=kind, tag=tag)
+        where = conditions(
+            self._viewer, today, since=since, until=until, path=path, kind=kind, tag=tag, heading=heading
+        )
         request = self._request(query, where, today, max_results, min_score, fusion, decay, mmr)
         wait_s = arguments.seconds("wait_ms", self.settings.search.wait_ms if wait_ms is None else wait_ms)
         result = self._answer(request, wait_s)
@@ -194,6 +197,7 @@ class Memory:
             chosen,
             settings.decay if decay is None else replace(settings.decay, enabled=arguments.flag("decay", decay)),
             settings.mmr if mmr is None else replace(settings.mmr, enabled=arguments.flag("mmr", mmr)),
+            settings.kinds,
         )
 
     def _answer(self, request: Request, wait_s: float | None) -> SearchResult:
@@ -218,7 +222,7 @@ class Memory:
         refreshed = self._core.refresh(wait_s)
         # The same index, so that an answer never comes from one that was opened anew and is still empty.
         answer = search(index, self._core.query_vector, request)
-        notices = (*self._visible(refreshed.notices), *_why_empty(request, answer))
+        notices = (*self._visible(refreshed.notices), *_why_so_few(request, answer))
         return SearchResult(
             request.query, answer.hits, refreshed.fresh, answer.channels, 0.0, notices, None, answer.explanation
         )
@@ -278,9 +282,12 @@ def init(root: str | os.PathLike[str]) -> Path:
     return create_root(arguments.root_folder(root)).root
 
 
-def _why_empty(request: Request, answer: Answer) -> tuple[str, ...]:
+def _why_so_few(request: Request, answer: Answer) -> tuple[str, ...]:
     """No silence: what kept the candidates out."""
     found = answer.explanation
+    if left_out := found["sessions_left_out"]:
+        share = f"kinds.session_share is {request.kinds.session_share:g}"
+        return (f"{left_out} more of conversations would have had room ({share}); kind='session' shows them",)
     if answer.hits or not request.search.max_results:
         return ()
     if found["fused"]:

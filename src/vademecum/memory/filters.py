@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from itertools import product
 from unicodedata import normalize
 
+from vademecum.chunk import path_title
 from vademecum.errors import UsageError, shown
 from vademecum.memory.arguments import choice, text
 from vademecum.text.markdown import normal_tag
@@ -28,6 +29,7 @@ def conditions(
     path: str | None = None,
     kind: str | Iterable[str] | None = None,
     tag: str | None = None,
+    heading: str | None = None,
 ) -> Where:
     """The filter of one search. The viewer's scopes always come first: nobody searches without them.
 
@@ -49,6 +51,8 @@ def conditions(
         where.append(Condition("path", "glob", _globs(text("path", path))))
     if tag is not None:
         where.append(Condition("tag", "has", normal_tag(text("tag", tag))))
+    if heading is not None:
+        where += (Condition("heading", "has", title) for title in _titles(text("heading", heading)))
     return tuple(where)
 
 
@@ -56,6 +60,11 @@ def _kinds(kind: object) -> tuple[str, ...]:
     if not isinstance(kind, Iterable):
         raise UsageError(f"kind = {shown(kind)}: expected one or more of {', '.join(KINDS)}")
     return tuple(choice("kind", name, KINDS) for name in ((kind,) if isinstance(kind, str) else kind))
+
+
+def _titles(heading: str) -> tuple[str, ...]:
+    """The titles of ``A › B``, as hits show their headings; a text without any is a title that no heading has."""
+    return tuple(filter(None, (path_title(title.strip()) for title in heading.split("›")))) or ("",)
 
 
 def _globs(pattern: str) -> tuple[str, ...]:

@@ -30,8 +30,9 @@ class Candidate:
 class Ranked:
     """A candidate on its way down the funnel.
 
-    ``fused`` is its relevance before age, in [0, 1]; ``decay`` the factor for its age. ``value`` decides the order
-    and may leave [0, 1]; ``score`` is what is reported and does not. ``position`` is where diversity put it, from 1.
+    ``fused`` is its relevance, in [0, 1]; ``weight`` the factor for its kind, ``decay`` that for its age. ``value``
+    decides the order and may leave [0, 1]; ``score`` is what is reported and does not. ``position`` is where diversity
+    put it, from 1.
     """
 
     candidate: Candidate
@@ -39,6 +40,7 @@ class Ranked:
     value: float
     score: float
     decay: float = 1.0
+    weight: float = 1.0
     position: int | None = None
 
     @property

@@ -42,7 +42,8 @@ def _faded(item: Ranked, by: float) -> Ranked:
 def newer_first(ranked: Sequence[Ranked]) -> list[Ranked]:
     """Of two dated notes that say the same, the newer takes the better place; ``ranked`` is best first.
 
-    A gentle decay cannot do this alone: one changed number moves relevance by more than a month of age does.
+    What was said in a conversation never takes the place of a note. A gentle decay cannot do this alone: one
+    changed number moves relevance by more than a month of age does.
     """
     dated = [item for item in ranked if item.candidate.row.date is not None]
     if len(dated) < 2:
@@ -56,6 +57,7 @@ def newer_first(ranked: Sequence[Ranked]) -> list[Ranked]:
             better, worse = lifted[older], lifted[newer]
             if (
                 worse.value < better.value
+                and (worse.candidate.row.kind != "session" or better.candidate.row.kind == "session")
                 and (worse.candidate.row.date or "") > (better.candidate.row.date or "")
                 and kernels.jaccard(sets, older, newer) >= SAME_NOTE
             ):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from vademecum.ports import IndexBackend, IndexReader
-from vademecum.rank import Query, Ranked, above_floor, decay, diversify, fuse, newer_first
+from vademecum.rank import Query, Ranked, above_floor, decay, diversify, fuse, newer_first, seat, weigh
 from vademecum.search.query_vector import QueryVector
 from vademecum.search.recall import recall
-from vademecum.settings import DecaySettings, MmrSettings, SearchSettings
+from vademecum.settings import DecaySettings, KindSettings, MmrSettings, SearchSettings
 from vademecum.text.query import QueryTerms, query_terms
 from vademecum.types import ChannelState, Fingerprint, Hit, Lane, Trace, Where
 
@@ -29,6 +29,7 @@ class Request:
     search: SearchSettings
     decay: DecaySettings
     mmr: MmrSettings
+    kinds: KindSettings = field(default_factory=KindSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,14 @@ def search(index: IndexBackend, query_vector: QueryVector, request: Request) -> 
     )
     kept = above_floor(fused, weights.min_score)
     chosen = _order(kept, request, k)
-    explanation = {**recalled.explanation, "fused": len(fused), "above_floor": len(kept), "returned": len(chosen)}
+    explanation = {
+        **recalled.explanation,
+        "fused": len(fused),
+        "above_floor": len(kept),
+        "returned": len(chosen),
+        # Only where there was room for more: else they simply were not among the best.
+        "sessions_left_out": min(k, len(kept)) - len(chosen),
+    }
     return Answer(tuple(_hit(item) for item in chosen), {"keyword": keyword_state, "vector": vector_state}, explanation)
 
 
@@ -82,12 +90,16 @@ def _lane(reader: IndexReader, fingerprint: Fingerprint | None) -> tuple[Lane | 
 
 
 def _order(kept: list[Ranked], request: Request, k: int) -> list[Ranked]:
-    best = kept
+    share = request.kinds.session_share
+    best = weigh(kept, request.kinds)
     if request.decay.enabled:
-        best = newer_first(decay(kept, request.today, request.decay)[: DIVERSITY * k])
+        best = decay(best, request.today, request.decay)
+    best = seat(best, DIVERSITY * k, share)
+    if request.decay.enabled:
+        best = newer_first(best)
     if request.mmr.enabled:
-        return diversify(best[: DIVERSITY * k], k, request.mmr.lambda_)
-    return best[:k]
+        best = diversify(best, len(best), request.mmr.lambda_)
+    return seat(best, k, share)
 
 
 def _hit(item: Ranked) -> Hit:
@@ -101,6 +113,7 @@ def _hit(item: Ranked) -> Hit:
         item.decay,
         item.position,
         tuple(channel for channel, rank in recalled_by if rank is not None),
+        item.weight,
     )
     return Hit(
         row.path,

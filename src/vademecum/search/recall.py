@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vademecum.ports import IndexReader
 from vademecum.rank import Candidate
 from vademecum.text.query import QueryTerms
-from vademecum.types import ChunkRow, Frequencies, Lane, Scored, Where
+from vademecum.types import ChunkRow, Condition, Frequencies, Lane, Scored, Where
 
 if TYPE_CHECKING:
     from vademecum.types import Vector
+
+
+#: A search of one channel under a filter, best first.
+Channel: TypeAlias = Callable[[Where], list[Scored]]
+
+_NO_SESSION = Condition("kind", "ne", "session")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +47,22 @@ def recall(
 ) -> Recall:
     """Up to ``k`` candidates by BM25 and up to ``k`` by cosine, each scored by the other channel too.
 
-    The vector channel takes part if both ``vector`` and ``lane`` are given.
+    The vector channel takes part if both ``vector`` and ``lane`` are given. Where conversations are among the ``k``
+    best of a channel, its ``k`` best of all else are candidates as well: however much was said, no note is crowded out.
     """
     # What a word is worth depends on what the viewer may read, not on this query's other filters.
     frequencies = reader.document_frequencies(terms.terms, tuple(c for c in where if c.field == "scope"))
     asked, left_out = affordable(frequencies, postings_budget)
-    by_words = list(reader.search_keyword(asked, k, where))
-    if len(by_words) < k and terms.fallback:
-        found = {hit.id for hit in by_words}
-        more = reader.search_keyword((*asked, *terms.fallback), k, where)
-        by_words += [hit for hit in more if hit.id not in found][: k - len(by_words)]
-    by_vector = list(reader.search_vector(lane, vector, k, where)) if lane is not None and vector is not None else []
-    ids = sorted({hit.id for hit in (*by_words, *by_vector)})
+    (by_words, by_vector), rows = _best(
+        reader,
+        (
+            lambda where: _by_word(reader, asked, terms.fallback, k, where),
+            lambda where: [] if lane is None or vector is None else list(reader.search_vector(lane, vector, k, where)),
+        ),
+        k,
+        where,
+    )
+    ids = sorted(rows)
     cosines = {hit.id: hit.score for hit in by_vector}
     if lane is not None and vector is not None:
         cosines.update(reader.score_vectors(lane, [i for i in ids if i not in cosines], vector))
@@ -63,8 +73,7 @@ def recall(
     words, vectors = _ranks(by_words), _ranks(by_vector)
     words_known = known.intersection(terms.words)
     candidates = tuple(
-        _candidate(row, words_known, weights, cosines.get(row.id), words.get(row.id), vectors.get(row.id))
-        for row in reader.get(ids)
+        _candidate(rows[i], words_known, weights, cosines.get(i), words.get(i), vectors.get(i)) for i in ids
     )
     explanation = {
         "terms": dict(frequencies.by_term),
@@ -77,6 +86,33 @@ def recall(
     }
     known_mass = sum(weights[term] for term in known)
     return Recall(candidates, sum(weights.values()), known_mass, frequencies.total, explanation)
+
+
+def _by_word(reader: IndexReader, terms: Sequence[str], fallback: Sequence[str], k: int, where: Where) -> list[Scored]:
+    best = list(reader.search_keyword(terms, k, where))
+    if len(best) < k and fallback:
+        found = {hit.id for hit in best}
+        more = reader.search_keyword((*terms, *fallback), k, where)
+        best += [hit for hit in more if hit.id not in found][: k - len(best)]
+    return best
+
+
+def _best(
+    reader: IndexReader, channels: Sequence[Channel], k: int, where: Where
+) -> tuple[list[list[Scored]], dict[int, ChunkRow]]:
+    """Per channel its ``k`` best, behind them the rest of its ``k`` best notes where conversations took places."""
+    found = [channel(where) for channel in channels]
+    rows = _rows(reader, found, {})
+    for channel, best in zip(channels, found, strict=True):
+        known = {hit.id for hit in best}
+        if len(best) >= k and any(rows[i].kind == "session" for i in known & rows.keys()):
+            best += [hit for hit in channel((*where, _NO_SESSION)) if hit.id not in known]
+    return found, rows | _rows(reader, found, rows)
+
+
+def _rows(reader: IndexReader, found: Sequence[Sequence[Scored]], known: Mapping[int, ChunkRow]) -> dict[int, ChunkRow]:
+    missing = sorted({hit.id for best in found for hit in best} - known.keys())
+    return {row.id: row for row in reader.get(missing)} if missing else {}
 
 
 def affordable(frequencies: Frequencies, budget: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
