@@ -213,7 +213,7 @@ class Core:
 
     def index_file(self, path: str) -> None:
         """Make what was just written searchable. Its own failure is left to the next sync, which names it."""
-        with suppress(IndexUnavailableError):
+        with suppress(IndexUnavailableError, StoreError):
             self._open_syncer().index_file(path)
 
     def embedding(self) -> str:

@@ -7,8 +7,10 @@ from itertools import dropwhile
 
 from vademecum.errors import PathError, UsageError
 from vademecum.store.files import Document, extended, rewrite
+from vademecum.store.ignore import IGNORE_FILE
 from vademecum.store.layout import LONG_TERM, Layout, leading_date
 from vademecum.store.paths import resolve
+from vademecum.store.scan import belongs
 from vademecum.text.markdown import Block, scan, split_lines
 from vademecum.types import Written
 
@@ -31,8 +33,9 @@ def remember(layout: Layout, text: str, path: str) -> Written:
     entry = _entry(text)
     location = resolve(layout.root, path)
     folder, _, name = location.path.rpartition("/")
-    if not layout.indexes(folder):
-        raise PathError(f"{path!r}: pages in {folder!r} are not indexed, so it would never be found again")
+    if not belongs(layout, location.path):
+        why = f"{IGNORE_FILE} keeps it out" if layout.indexes(folder) else f"pages in {folder!r} are not indexed"
+        raise PathError(f"{path!r}: {why}, so it would never be found again")
     written = rewrite(layout.root, location, lambda old: extended(old, _lead(old, name, entry) + entry))
     end = len(split_lines(written.text))
     return Written(location.path, end - entry.count("\n"), end)

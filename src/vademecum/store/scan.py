@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from vademecum.errors import PathError, StoreError
 from vademecum.store.files import decode, read_raw, stamp
+from vademecum.store.ignore import Ignored, ignored
 from vademecum.store.layout import Layout, is_hidden
 from vademecum.store.paths import Location, resolve
 from vademecum.text.markdown import front_matter, inline_tags
@@ -54,14 +55,15 @@ class Page:
     text: str
 
 
-def scan(layout: Layout) -> Scan:
-    """Every Markdown file of the root that is part of the memory; reads no file.
+def scan(layout: Layout, entering: Callable[[str], None] | None = None) -> Scan:
+    """Every Markdown file of the root that is part of the memory; reads no page.
 
-    Raises StoreError when the root is missing, is no folder, cannot be listed or is exchanged meanwhile: an empty
-    scan means an empty memory and nothing else.
+    ``entering`` is called with the path of each folder just before it is listed. Raises StoreError when the root is
+    missing, is no folder, cannot be listed or is exchanged meanwhile: an empty scan means an empty memory and nothing
+    else. Also when the rules of what to ignore cannot be read.
     """
     before = _identity(layout.root)
-    walk = _Walk(layout)
+    walk = _Walk(layout, entering)
     walk.run()
     if _identity(layout.root) != before:
         raise StoreError(f"{layout.root}: the memory folder was exchanged while it was read; try again")
@@ -103,13 +105,21 @@ def absent(layout: Layout, path: str) -> bool:
     """
     file = layout.root / path
     try:
-        if not S_ISREG(file.lstat().st_mode) or not layout.indexes(path.rpartition("/")[0]):
+        if not S_ISREG(file.lstat().st_mode) or not belongs(layout, path):
             return True
         return resolve(layout.root, path).path != path
     except (FileNotFoundError, NotADirectoryError, PathError):
         return True
-    except OSError:
+    except (OSError, StoreError):
         return False
+
+
+def belongs(layout: Layout, path: str) -> bool:
+    """Whether a page is part of the memory, judged by its path and by the rules of what to ignore.
+
+    Raises UnreadableFileError when those cannot be read.
+    """
+    return layout.indexes(path.rpartition("/")[0]) and not ignored(layout.root).hides(path)
 
 
 def _identity(root: Path) -> tuple[int, int]:
@@ -123,9 +133,11 @@ def _identity(root: Path) -> tuple[int, int]:
 class _Walk:
     """One walk through the folders below a root; no recursion, so depth does not matter."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, entering: Callable[[str], None] | None) -> None:
         self.layout = layout
+        self.entering = entering
         self.root = f"{layout.root}{os.sep}"
+        self.ignored = Ignored()
         self.files: list[FileStat] = []
         self.notices: list[tuple[str, str]] = []
         self.unreadable: list[str] = []
@@ -134,8 +146,13 @@ class _Walk:
     def run(self) -> None:
         while self._folders:
             folder = self._folders.pop()
+            if self.entering is not None:
+                self.entering(folder)
             try:
                 with os.scandir(self.root + folder) as entries:
+                    if not folder:
+                        self.ignored = ignored(self.layout.root)
+                        self.notices += self.ignored.notices
                     self._look_at(entries, f"{folder}/" if folder else "")
             except FileNotFoundError as error:
                 if not folder:
@@ -154,10 +171,12 @@ class _Walk:
             page = name[-3:].lower() == ".md"
             if not (name.isascii() or _is_unicode(name)):
                 self._skip(_printable(path), "its name is not valid UTF-8; rename it")
-            elif entry.is_symlink():
-                self._skip_link(entry, path, page)
             elif entry.is_dir(follow_symlinks=False):
                 self._enter(path, page)
+            elif self.ignored.page(path):
+                continue
+            elif entry.is_symlink():
+                self._skip_link(entry, path, page)
             elif page:
                 self._add(entry, path)
 
@@ -175,10 +194,11 @@ class _Walk:
             self._skip(path, "it is not a regular file")
 
     def _enter(self, path: str, page: bool) -> None:
+        if not self.layout.indexes(path) or self.ignored.folder(path):
+            return
         if page:
             self._skip(path, "it is a folder with the name of a page; the pages inside are used")
-        if self.layout.indexes(path):
-            self._folders.append(path)
+        self._folders.append(path)
 
     def _skip_link(self, entry: os.DirEntry[str], path: str, page: bool) -> None:
         try:

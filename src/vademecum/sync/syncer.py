@@ -12,7 +12,7 @@ from vademecum.errors import MissingFileError, ProviderError, StoreError
 from vademecum.ports import IndexBackend, Progress
 from vademecum.settings import ChunkSettings
 from vademecum.store.layout import Layout
-from vademecum.store.scan import FileStat, absent, load, scan
+from vademecum.store.scan import FileStat, absent, belongs, load, scan
 from vademecum.sync.flight import SingleFlight
 from vademecum.sync.plan import Plan, plan
 from vademecum.sync.vectors import Filled, VectorFiller
@@ -97,7 +97,12 @@ class Syncer:
             return self._index.health().chunks
 
     def index_file(self, path: str) -> None:
-        """Bring one file's text up to date at once, for what this process has just written."""
+        """Bring one file's text up to date at once, for what this process has just written.
+
+        Raises StoreError when it cannot be told whether the file is part of the memory.
+        """
+        if not belongs(self._layout, path):
+            return
         with self._applying:
             self._apply_file(FileStat(path, "", 0), self._index.fingerprints(), _Tally())
 
