@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -228,15 +229,17 @@ def test_a_page_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
     assert (tmp_path / "a.md").read_text() == "a page"
 
 
-def test_a_full_disk_leaves_the_old_content_and_no_scrap(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "64k") as root:
+@pytest.mark.parametrize("text", ["new\n" * 200_000, Random(0).randbytes(300_000).hex()], ids=["page", "journal"])
+def test_a_full_disk_leaves_the_old_content_and_no_scrap(tmp_path: Path, text: str) -> None:
+    """Whether it is the page that finds no room, or what the journal keeps of it."""
+    with small_disk(tmp_path / "disk", "400k") as root:
         (root / "x.md").write_text("old\n" * 5000)
-        with pytest.raises(WriteError, match=r"x\.md.*No space left"):
-            append(root, resolve(root, "x.md"), "new\n" * 20_000)
+        with pytest.raises(WriteError, match=r"x\.md.*(No space left|disk is full)"):
+            append(root, resolve(root, "x.md"), text)
         assert (root / "x.md").read_text() == "old\n" * 5000
         assert content(root) == {"x.md", ".vademecum"}
         with pytest.raises(WriteError, match=r"new\.md"):
-            append(root, resolve(root, "new.md"), "new\n" * 20_000)
+            append(root, resolve(root, "new.md"), text)
         assert not (root / "new.md").exists()
         append(root, resolve(root, "x.md"), "short")
         assert (root / "x.md").read_text() == "old\n" * 5000 + "short\n"

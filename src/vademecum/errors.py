@@ -10,6 +10,7 @@
     │   ├── MissingFileError     no such file
     │   ├── UnreadableFileError  exists, but cannot be read or decoded; never overwritten
     │   ├── WriteError           could not be written; the old content is still there
+    │   ├── ConflictError        not the content that the caller had in mind; nothing was changed
     │   └── LockTimeoutError     another process holds the root's lock      (retryable)
     ├── IndexUnavailableError    the index cannot be used
     │   ├── IndexFormatError     written by a newer vademecum
@@ -79,6 +80,10 @@ class UnreadableFileError(StoreError):
 
 class WriteError(StoreError):
     """Writing failed; the file still holds its old content."""
+
+
+class ConflictError(StoreError):
+    """What is on disk is not what the caller had in mind; nothing was changed."""
 
 
 class LockTimeoutError(StoreError):

@@ -210,6 +210,18 @@ class ContextSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """How long and how much of what pages were before they were changed is kept for undo."""
+
+    keep_days: int = 90
+    max_mb: float = 64.0
+
+    def __post_init__(self) -> None:
+        _number("journal.keep_days", self.keep_days, 1, 36_500, whole=True)
+        _number("journal.max_mb", self.max_mb, 0.1, 1e6)
+
+
+@dataclass(frozen=True, slots=True)
 class WatchSettings:
     """How long the folder must be quiet before a change is indexed."""
 
@@ -238,6 +250,7 @@ class Settings:
     decay: DecaySettings = field(default_factory=DecaySettings)
     mmr: MmrSettings = field(default_factory=MmrSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
+    journal: JournalSettings = field(default_factory=JournalSettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
 
     def __post_init__(self) -> None:

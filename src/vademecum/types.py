@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +23,10 @@ Scope: TypeAlias = str
 SHARED: Scope = "shared"
 
 FinishReason: TypeAlias = Literal["stop", "length"]
+
+#: On whose behalf a line was written; from the most to the least trusted.
+Origin: TypeAlias = Literal["person", "agent", "flush", "dream", "import"]
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 #: State of one search channel: "ok", "off: why" or "failed: why".
 ChannelState: TypeAlias = str
@@ -337,6 +341,25 @@ class Written:
     path: str
     start_line: int
     end_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One change of a page, as the journal has it.
+
+    ``at`` is a Unix time. ``before`` and ``after`` are the SHA-256 of the page's bytes, None where there was or is no
+    page; ``moved_from`` is its path before it was moved, ``undoes`` the entry that this one took back.
+    """
+
+    id: int
+    at: float
+    by: Origin
+    why: str
+    path: str
+    moved_from: str | None
+    undoes: int | None
+    before: str | None
+    after: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,19 +47,21 @@ class Connection(sqlite3.Connection):
         return cast("T", value)
 
 
-def connect(path: Path, *, page_size: int = 4096, autocheckpoint: int = 1000) -> Connection:
+def connect(path: Path, *, page_size: int = 4096, autocheckpoint: int = 1000, wal: bool = True) -> Connection:
     """Open or create a database in WAL mode, in autocommit: transactions are begun by name.
 
-    ``page_size`` (bytes) counts only for a new file. ``autocheckpoint`` counts pages. Raises sqlite3 errors as they
-    are; callers wrap them with `translated`.
+    ``page_size`` (bytes) counts only for a new file. ``autocheckpoint`` counts pages. Without ``wal`` a commit is on
+    the disk when it returns, a transaction that fails leaves nothing behind, and readers wait for a writer.
+    Raises sqlite3 errors as they are; callers wrap them with `translated`.
     """
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=Connection
     )
     try:
         connection.execute(f"PRAGMA page_size = {page_size:d}")
-        _switch_to_wal(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
+        if wal:
+            _switch_to_wal(connection)
+        connection.execute(f"PRAGMA synchronous = {'NORMAL' if wal else 'FULL'}")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA wal_autocheckpoint = {autocheckpoint:d}")
     except BaseException:

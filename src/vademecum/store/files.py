@@ -5,27 +5,36 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from vademecum.errors import MissingFileError, PathError, UnreadableFileError, UsageError, WriteError
+from vademecum.errors import (
+    ConflictError,
+    MissingFileError,
+    PathError,
+    StoreError,
+    UnreadableFileError,
+    UsageError,
+    WriteError,
+)
+from vademecum.store.disk import SAFE, rename, swap, unlink
+from vademecum.store.journal import Draft, Journal, content_hash
 from vademecum.store.lock import root_lock
-from vademecum.store.paths import Location, is_link
+from vademecum.store.paths import Location, is_link, resolve
+from vademecum.types import Origin
 
 Newline: TypeAlias = Literal["\n", "\r\n"]
 
-# Hidden, so that no scan takes it for a page. One name is enough under the root's lock, and what a killed process
-# left behind is cleared by the next write to the folder.
-_TEMPORARY = ".vademecum-write.tmp"
 _ATTEMPTS = 20
-# A name may have become a link or a pipe since it was checked. Zero where a system does not know the flag.
-_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _SAFE
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
+# Without waiting, should the name be a pipe's.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | SAFE
+_HASH = re.compile(r"[0-9A-Fa-f]{12,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +57,20 @@ class Document:
         """The bytes on disk."""
         return (codecs.BOM_UTF8 if self.bom else b"") + self.text.encode()
 
+    @property
+    def hash(self) -> str:
+        """What ``expect`` of a later change may say, to be refused if the page has changed until then."""
+        return content_hash(self.encode())
 
-def stamp(state: os.stat_result) -> str:
-    """Changes whenever the file is written, replaced or moved."""
-    return f"{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}:{state.st_ino}"
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a page was and what it is now, None where there was or is none; ``entry`` is the change's number in the
+    journal, None if nothing had to be written."""
+
+    before: Document | None
+    after: Document | None
+    entry: int | None
 
 
 def read_raw(location: Location) -> Raw:
@@ -89,20 +108,20 @@ def read_text(location: Location) -> Document:
     return decode(read_raw(location).data, location.path)
 
 
-def replace(root: Path, location: Location, document: Document) -> None:
+def replace(root: Path, location: Location, document: Document, *, by: Origin = "person", why: str = "") -> Change:
     """Make ``document`` the content of the file, made with its folders if need be: all of it, or nothing changes.
 
     Raises UnreadableFileError if what is there now cannot be read, WriteError or LockTimeoutError.
     """
-    rewrite(root, location, lambda _: document)
+    return rewrite(root, location, lambda _: document, by=by, why=why)
 
 
-def append(root: Path, location: Location, text: str) -> None:
+def append(root: Path, location: Location, text: str, *, by: Origin = "person", why: str = "") -> Change:
     """Add ``text`` at the end, after a final newline, in the file's own style of line ends.
 
     The same errors as ``replace``. No line of another process is lost.
     """
-    rewrite(root, location, lambda old: extended(old, text))
+    return rewrite(root, location, lambda old: extended(old, text), by=by, why=why)
 
 
 def extended(old: Document | None, text: str) -> Document:
@@ -114,25 +133,123 @@ def extended(old: Document | None, text: str) -> Document:
     return Document(old.text + gap + text.replace("\n", old.newline), old.bom, old.newline)
 
 
-def rewrite(root: Path, location: Location, change: Callable[[Document | None], Document]) -> Document:
-    """Replace a file by ``change`` of its content (None: there is no file) and return what was written.
+def rewrite(
+    root: Path,
+    location: Location,
+    change: Callable[[Document | None], Document],
+    *,
+    by: Origin = "person",
+    why: str = "",
+    expect: str | None = None,
+    undoes: int | None = None,
+) -> Change:
+    """Replace a file by ``change`` of its content (None: there is no file); what it was goes to the journal first.
 
-    Runs under the root's lock. If a program that does not know the lock writes meanwhile, ``change`` is applied
-    to what it wrote. Errors as for ``replace``.
+    The only way to change a page. Runs under the root's lock. If a program that does not know the lock writes
+    meanwhile, ``change`` is applied to what it wrote. Content that stays the same is not written.
+
+    ``expect`` is the `content_hash` that the file must have, or the first 12 digits or more of it: raises
+    ConflictError if it is another. Other errors as for ``replace``.
     """
-    file, name = location.file, location.path
-    with root_lock(root):
+    with root_lock(root), Journal(root) as journal:
         for _ in range(_ATTEMPTS):
             raw = _existing(location)
-            document = change(None if raw is None else decode(raw.data, name))
-            try:
-                if _swap(file, document.encode(), raw):
-                    return document
-            except UnicodeEncodeError as error:
-                raise UsageError(f"the text for {name} is not valid Unicode at character {error.start}") from None
-            except OSError as error:
-                raise WriteError(f"{name}: could not be written, nothing was changed: {error.strerror}") from error
-    raise WriteError(f"{name}: another program keeps changing the file; nothing was written, try again")
+            _expected(location, raw, expect)
+            old = None if raw is None else decode(raw.data, location.path)
+            new = change(old)
+            data = _encoded(location, new)
+            if raw is not None and raw.data == data:
+                return Change(old, new, None)
+            draft = Draft(location.path, None if raw is None else raw.data, data, by, why, undoes=undoes)
+            entry = _carry_out(
+                root, journal, draft, partial(swap, location.file, data, None if raw is None else raw.stat)
+            )
+            if entry is not None:
+                return Change(old, new, entry)
+    raise WriteError(f"{location.path}: another program keeps changing the file; nothing was written, try again")
+
+
+def move(
+    root: Path,
+    source: Location,
+    target: Location,
+    *,
+    by: Origin = "person",
+    why: str = "",
+    expect: str | None = None,
+    undoes: int | None = None,
+) -> Change:
+    """Give a page another path, making its folders if need be; ``expect`` as for ``rewrite``.
+
+    Raises MissingFileError, ConflictError if there is a page at the new path, and the errors of ``replace``.
+    """
+    with root_lock(root), Journal(root) as journal:
+        raw = _existing(source)
+        if raw is None:
+            raise MissingFileError(f"{source.path}: there is no such file")
+        _expected(source, raw, expect)
+        if os.path.lexists(target.file) and not source.file.samefile(target.file):
+            raise ConflictError(f"{target.path}: exists already; choose another path, or remove that page first")
+        page = decode(raw.data, source.path)
+        draft = Draft(target.path, raw.data, raw.data, by, why, source.path, undoes)
+        return Change(page, page, _carry_out(root, journal, draft, partial(rename, source.file, target.file)))
+
+
+def remove(
+    root: Path,
+    location: Location,
+    *,
+    by: Origin = "person",
+    why: str = "",
+    expect: str | None = None,
+    undoes: int | None = None,
+) -> Change:
+    """Delete a page, which the journal keeps; ``expect`` as for ``rewrite``.
+
+    Raises MissingFileError, and the errors of ``replace``. A folder that becomes empty stays.
+    """
+    with root_lock(root), Journal(root) as journal:
+        raw = _existing(location)
+        if raw is None:
+            raise MissingFileError(f"{location.path}: there is no such file")
+        _expected(location, raw, expect)
+        page = decode(raw.data, location.path)
+        draft = Draft(location.path, raw.data, None, by, why, undoes=undoes)
+        entry = _carry_out(root, journal, draft, partial(unlink, location.file, raw.stat))
+        if entry is None:
+            raise ConflictError(f"{location.path}: another program has just changed the file; look at it again")
+        return Change(page, None, entry)
+
+
+def _carry_out(root: Path, journal: Journal, draft: Draft, act: Callable[[], bool]) -> int | None:
+    """Put a change on record, then make it; returns its entry, or None if ``act`` found that it cannot be made now."""
+
+    def content(path: str) -> bytes | None:
+        try:
+            return read_raw(resolve(root, path)).data
+        except (PathError, MissingFileError, UnreadableFileError):
+            return None
+
+    entry = journal.begin(draft, content)
+    try:
+        if act():
+            return entry
+        journal.drop(entry)
+    except BaseException as error:
+        # The page tells whether it was changed before things went wrong.
+        with suppress(StoreError):
+            journal.settle(content)
+        if isinstance(error, OSError):
+            raise WriteError(f"{draft.path}: could not be written, nothing was changed: {error.strerror}") from error
+        raise
+    return None
+
+
+def _encoded(location: Location, document: Document) -> bytes:
+    try:
+        return document.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the text for {location.path} is not valid Unicode at character {error.start}") from None
 
 
 def _existing(location: Location) -> Raw | None:
@@ -148,58 +265,14 @@ def _existing(location: Location) -> Raw | None:
     return raw
 
 
-def _swap(file: Path, data: bytes, old: Raw | None) -> bool:
-    """Put ``data`` in the place of ``old`` in one step; False if ``old`` is no longer what is there."""
-    _make_folders(file.parent)
-    temporary = file.with_name(_TEMPORARY)
-    temporary.unlink(missing_ok=True)
-    try:
-        _write_through(temporary, data, None if old is None else old.stat)
-        if _state(file) != (None if old is None else stamp(old.stat)):
-            return False
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _flush_folder(file.parent)
-    return True
-
-
-def _write_through(file: Path, data: bytes, model: os.stat_result | None) -> None:
-    """Write a new file to the disk itself, with mode and owner of ``model``."""
-    # Closed to others until it has the model's mode, which may be as strict.
-    descriptor = os.open(file, _CREATE, 0o666 if model is None else 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        if model is not None and hasattr(os, "fchown"):
-            with suppress(OSError):
-                os.fchown(descriptor, model.st_uid, model.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(model.st_mode))
-        stream.write(data)
-        stream.flush()
-        os.fsync(descriptor)
-
-
-def _state(file: Path) -> str | None:
-    try:
-        return stamp(file.lstat())
-    except FileNotFoundError:
-        return None
-
-
-def _make_folders(folder: Path) -> None:
-    missing = []
-    while not folder.is_dir():
-        missing.append(folder)
-        folder = folder.parent
-    for child in reversed(missing):
-        child.mkdir(exist_ok=True)
-        _flush_folder(child.parent)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make a new or renamed entry survive a power cut, where folders can be opened and flushed at all."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _expected(location: Location, raw: Raw | None, expect: str | None) -> None:
+    if expect is None:
+        return
+    if not _HASH.fullmatch(expect):
+        raise UsageError(f"expect {expect!r:.60}: expected the first 12 to 64 digits of the SHA-256 of a page")
+    found = "nothing" if raw is None else content_hash(raw.data)
+    if not found.startswith(expect.lower()):
+        raise ConflictError(
+            f"{location.path}: has changed since it was read: expected content {expect[:12]}, found {found[:12]}; "
+            "nothing was changed, read it again and decide anew"
+        )

@@ -36,7 +36,8 @@ def remember(layout: Layout, text: str, path: str) -> Written:
     if not belongs(layout, location.path):
         why = f"{IGNORE_FILE} keeps it out" if layout.indexes(folder) else f"pages in {folder!r} are not indexed"
         raise PathError(f"{path!r}: {why}, so it would never be found again")
-    written = rewrite(layout.root, location, lambda old: extended(old, _lead(old, name, entry) + entry))
+    written = rewrite(layout.root, location, lambda old: extended(old, _lead(old, name, entry) + entry)).after
+    assert written is not None
     end = len(split_lines(written.text))
     return Written(location.path, end - entry.count("\n"), end)
 

@@ -11,7 +11,8 @@ from stat import S_ISREG
 from typing import NamedTuple
 
 from vademecum.errors import PathError, StoreError
-from vademecum.store.files import decode, read_raw, stamp
+from vademecum.store.disk import stamp
+from vademecum.store.files import decode, read_raw
 from vademecum.store.ignore import Ignored, ignored
 from vademecum.store.layout import Layout, is_hidden
 from vademecum.store.paths import Location, resolve
