@@ -16,6 +16,9 @@
     │   ├── IndexFormatError     written by a newer vademecum
     │   ├── IndexReplacedError   deleted or exchanged while it was open; opened anew (retryable)
     │   └── IndexCorruptError    damaged; set aside and rebuilt from Markdown
+    ├── HistoryError             conversations cannot be read or written; what is stored stays
+    │   ├── HistoryCorruptError  the file is damaged; left as it is
+    │   └── HistoryBusyError     another process has been writing for too long (retryable)
     ├── ProviderError            a model did not do its part; memory goes on without it
     │   ├── ProviderMissingError a package or key is not there
     │   ├── ProviderRefusedError wrong key, quota used up, unknown model, a text it will not take
@@ -108,6 +111,20 @@ class IndexReplacedError(IndexUnavailableError):
 
 class IndexCorruptError(IndexUnavailableError):
     """The index file is damaged."""
+
+
+class HistoryError(VademecumError):
+    """Conversations cannot be read or written; what is stored stays as it is."""
+
+
+class HistoryCorruptError(HistoryError):
+    """The file of conversations is damaged. It is never replaced."""
+
+
+class HistoryBusyError(HistoryError):
+    """Another process has held the write lock for too long."""
+
+    retryable = True
 
 
 class ProviderError(VademecumError):
