@@ -92,6 +92,7 @@ def sample(key: str, default: object) -> object:
         "embedding.provider": "none",
         "embedding.dimensions": 128,
         "chat.max_tokens": 1000,
+        "roots": ("/srv/vault", "other=/srv/notes"),
     }
     if key in texts:
         return texts[key]
@@ -115,10 +116,12 @@ def test_every_field_can_be_set_from_a_file_and_from_the_environment(
     root: Path, home: Path, key: str, default: object
 ) -> None:
     value = sample(key, default)
-    write_user(home, f"{key} = {str(value).lower() if isinstance(value, bool | int | float) else repr(value)}\n")
+    written = list(value) if isinstance(value, tuple) else value
+    write_user(home, f"{key} = {str(value).lower() if isinstance(value, bool | int | float) else repr(written)}\n")
     variable = "VADEMECUM_" + key.replace(".", "__").upper()
+    exported = os.pathsep.join(value) if isinstance(value, tuple) else str(value)
 
-    for settings in (load_settings(root, {"HOME": str(home)}), load_settings(None, {variable: str(value)})):
+    for settings in (load_settings(root, {"HOME": str(home)}), load_settings(None, {variable: exported})):
         changed = [
             (found, new)
             for (found, new), (_, old) in zip(fields(Settings, settings), fields(Settings, Settings()), strict=True)

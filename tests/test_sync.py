@@ -23,6 +23,7 @@ from vademecum.embed import embed_isolating
 from vademecum.errors import ProviderDownError, StoreError
 from vademecum.settings import ChunkSettings
 from vademecum.store.layout import detect
+from vademecum.store.places import Places
 from vademecum.store.scan import FileStat, Scan
 from vademecum.sync import SingleFlight, Syncer, VectorFiller, plan
 from vademecum.types import IndexSpec, Source
@@ -34,17 +35,26 @@ CHUNKS = ChunkSettings(tokens=32, overlap_tokens=8)
 class Bench:
     """A root with an index beside it."""
 
-    def __init__(self, root: Path, state: Path, embedder: HashedEmbedder | None = None) -> None:
+    def __init__(
+        self, root: Path, state: Path, embedder: HashedEmbedder | None = None, vault: Path | None = None
+    ) -> None:
         state.mkdir(parents=True, exist_ok=True)
         self.root = root
+        self.vault = vault
         self.state = state
         self.index = EmbeddedIndex(state, SPEC)
         self.embedder = embedder
         filler = VectorFiller(self.index, embedder, partial(embed_isolating, embedder)) if embedder else None
-        self.syncer = Syncer(detect(root), self.index, CHUNKS, filler, time.time)
+        self.syncer = Syncer(
+            Places(detect(root), {"vault": vault} if vault else {}), self.index, CHUNKS, filler, time.time
+        )
+
+    def file(self, path: str) -> Path:
+        """Where a page of the index is on disk."""
+        return self.vault / path[7:] if self.vault and path.startswith("@vault/") else self.root / path
 
     def write(self, path: str, text: str) -> None:
-        file = self.root / path
+        file = self.file(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="")
 
@@ -94,6 +104,8 @@ NAMES = (
     "notes.md",
     "knowledge/a/b.md",
     "memory/users/ann/MEMORY.md",
+    "@vault/notes.md",
+    "@vault/memory/users/ann/2026-01-01.md",
 )
 LINES = st.sampled_from(
     [
@@ -123,14 +135,14 @@ EDITS = st.lists(
 
 
 def edit(bench: Bench, action: str, path: str, value: str) -> None:
-    file = bench.root / path
+    file = bench.file(path)
     if action == "write":
         bench.write(path, value)
     elif action == "delete":
         file.unlink(missing_ok=True)
     elif action == "rename" and file.exists():
-        (bench.root / value).parent.mkdir(parents=True, exist_ok=True)
-        file.replace(bench.root / value)
+        bench.file(value).parent.mkdir(parents=True, exist_ok=True)
+        file.replace(bench.file(value))
     elif action == "top" and file.exists():
         bench.write(path, f"{value}\n{file.read_text(encoding='utf-8')}")
     elif action == "sync":
@@ -143,11 +155,14 @@ def test_after_any_edits_the_index_equals_a_fresh_build(edits: list[tuple[str, s
     with TemporaryDirectory() as folder:
         root = Path(folder, "root")
         (root / "memory").mkdir(parents=True)
-        lived = Bench(root, Path(folder, "lived"), HashedEmbedder())
+        vault = Path(folder, "vault")
+        vault.mkdir()
+        (vault / "stays.md").write_text("a folder without pages could be a disk that is not there")
+        lived = Bench(root, Path(folder, "lived"), HashedEmbedder(), vault)
         for action, path, value in edits:
             edit(lived, action, path, value)
         lived.syncer.run()
-        fresh = Bench(root, Path(folder, "fresh"), HashedEmbedder())
+        fresh = Bench(root, Path(folder, "fresh"), HashedEmbedder(), vault)
         fresh.syncer.run()
         assert lived.rows() == fresh.rows()
         assert lived.vocabulary() == fresh.vocabulary()

@@ -16,7 +16,7 @@ import tomllib
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from vademecum.errors import SettingsError
 from vademecum.settings import Settings
@@ -25,8 +25,9 @@ PREFIX = "VADEMECUM_"
 #: Variables that are ours but not settings: the root, the choice of kernels, and the tests' evaluation data.
 RESERVED = frozenset({"VADEMECUM_ROOT", "VADEMECUM_KERNELS", "VADEMECUM_EVAL_DATA"})
 
-#: Where notes and which secret are sent. A memory folder may come from somebody else, so its own file cannot say.
-NOT_FROM_ROOT = frozenset({"embedding.base_url", "embedding.api_key_env", "chat.base_url", "chat.api_key_env"})
+#: Where notes and which secret are sent, and which other folders are read. A memory folder may come from somebody else,
+#: so its own file cannot say.
+NOT_FROM_ROOT = frozenset({"embedding.base_url", "embedding.api_key_env", "chat.base_url", "chat.api_key_env", "roots"})
 
 #: Names of Dexter's ``settings.memory``, understood wherever ours are.
 ALIASES = types.MappingProxyType(
@@ -125,7 +126,7 @@ def _from_root(file: Path, user_file: Path | None) -> dict[str, _Given]:
         variable = PREFIX + key.replace(".", "__").upper()
         raise SettingsError(
             f"{key} cannot be set in {file}: whoever wrote that folder would choose where your notes and keys are "
-            f"sent; set it in {user_file or 'your own config.toml'} or as {variable}"
+            f"sent or which folders are read; set it in {user_file or 'your own config.toml'} or as {variable}"
         )
     return given
 
@@ -175,6 +176,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
 def _parsed(text: str, hint: Any) -> object:
     """The text as its field's type; text that is none stays text, and the field's own check then says what it wants."""
     choices = get_args(hint) or (hint,)
+    if get_origin(hint) is tuple:
+        return tuple(filter(None, text.split(os.pathsep)))
     try:
         if bool in choices:
             return _WORDS_FOR.get(text.strip().lower(), text)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo
 
@@ -235,12 +239,15 @@ class WatchSettings:
 class Settings:
     """All slices together, and what concerns the root as a whole.
 
-    ``timezone`` is the IANA name of the zone in which "today" is meant; None takes the system's.
+    ``timezone`` is the IANA name of the zone in which "today" is meant; None takes the system's. ``roots`` are folders
+    whose pages are found too and never written: absolute paths or such with "~", each known by the name of the folder
+    unless it is given as NAME=PATH.
     """
 
     layout: LayoutName = "auto"
     timezone: str | None = None
     index_sessions: bool = True
+    roots: tuple[str, ...] = ()
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
@@ -257,6 +264,10 @@ class Settings:
         _choice("layout", self.layout, LAYOUTS)
         _flag("index_sessions", self.index_sessions)
         _text("timezone", self.timezone)
+        if not isinstance(self.roots, list | tuple):
+            raise SettingsError(f'roots = {shown(self.roots)}: expected a list of folders, such as ["~/vault"]')
+        object.__setattr__(self, "roots", tuple(self.roots))
+        self.extra_folders()
         if self.timezone is not None:
             try:
                 ZoneInfo(self.timezone)
@@ -264,3 +275,33 @@ class Settings:
                 raise SettingsError(
                     f'timezone = {self.timezone!r}: no such zone; use an IANA name such as "Europe/Berlin"'
                 ) from error
+
+    def extra_folders(self) -> Mapping[str, Path]:
+        """The folders of ``roots`` by name. Raises SettingsError for what is no folder's path, and for equal names."""
+        named: dict[str, Path] = {}
+        for entry in self.roots:
+            name, folder = _named_folder(entry)
+            if name.casefold() in map(str.casefold, named):
+                raise SettingsError(f"roots: two folders are named {name!r}; give one another name: NAME={folder}")
+            named[name] = folder
+        return named
+
+
+_match_named = re.compile(r"(?P<name>[^/\\=~]+)=(?P<path>.+)", re.DOTALL).fullmatch
+
+
+def _named_folder(entry: object) -> tuple[str, Path]:
+    wanted = 'expected the absolute path of a folder, or one such as "~/vault"'
+    if not isinstance(entry, str) or not entry.isprintable():
+        raise SettingsError(f"roots: {shown(entry)}: {wanted}")
+    match = _match_named(entry)
+    try:
+        folder = Path(match["path"] if match else entry).expanduser()
+    except RuntimeError as error:
+        raise SettingsError(f"roots: {shown(entry)}: {error}") from None
+    if not folder.is_absolute():
+        raise SettingsError(f"roots: {shown(entry)}: {wanted}")
+    name = unicodedata.normalize("NFC", match["name"].strip() if match else folder.name)
+    if not name or name.startswith("."):
+        raise SettingsError(f"roots: {shown(entry)}: gives no name to its pages; write it as NAME={folder}")
+    return name, folder

@@ -28,6 +28,7 @@ from vademecum.ports import Embedder, IndexBackend, Progress
 from vademecum.search import QueryVector
 from vademecum.settings import Settings
 from vademecum.store.layout import detect
+from vademecum.store.places import Places
 from vademecum.sync import Syncer, VectorFiller
 from vademecum.text.tokens import TOKENIZER_ID
 from vademecum.types import IndexSpec, SyncReport
@@ -51,6 +52,7 @@ class Core:
         self.root = root
         self.settings = settings
         self.layout = detect(root, settings.layout)
+        self.places = Places(self.layout, settings.extra_folders())
         self._environ = environ
         self.given = embedder
         self.notices: tuple[tuple[str, str], ...] = ()
@@ -92,7 +94,7 @@ class Core:
         filler = None
         if self._embedder is not None:
             filler = VectorFiller(self.index, self._embedder, partial(embed_isolating, self._embedder))
-        self.syncer = Syncer(self.layout, self.index, chunk, filler, time.time)
+        self.syncer = Syncer(self.places, self.index, chunk, filler, time.time)
 
     def open_index(self) -> IndexBackend:
         """The index, or IndexUnavailableError with the reason why there is none."""
@@ -290,6 +292,6 @@ def acquire(
 
 def _shared_part(settings: Settings) -> tuple[object, ...]:
     return (
-        *(settings.layout, settings.timezone, settings.index_sessions),
+        *(settings.layout, settings.timezone, settings.index_sessions, settings.roots),
         *(settings.chunk, settings.embedding, settings.ann),
     )

@@ -17,7 +17,6 @@ from vademecum.errors import (
     IndexCorruptError,
     IndexReplacedError,
     IndexUnavailableError,
-    PathError,
     SettingsError,
     StoreError,
     UsageError,
@@ -26,14 +25,13 @@ from vademecum.errors import (
 from vademecum.memory import arguments
 from vademecum.memory.core import Core, acquire
 from vademecum.memory.filters import conditions
+from vademecum.memory.reading import Reading
 from vademecum.memory.status import take_status
 from vademecum.ports import Embedder, Progress
 from vademecum.search import Answer, Request, search
 from vademecum.settings import FUSIONS, Fusion, Settings
 from vademecum.store.context import gather
-from vademecum.store.excerpt import read_lines
 from vademecum.store.layout import valid_id
-from vademecum.store.paths import resolve
 from vademecum.store.remember import remember
 from vademecum.store.root import create as create_root
 from vademecum.types import Context, Excerpt, SearchResult, Status, SyncReport, Viewer, Where, Written
@@ -56,6 +54,7 @@ class Memory:
         self._release = weakref.finalize(self, release)
         self.settings = settings
         self._viewer = viewer
+        self._reading = Reading(core.layout, core.places, viewer, core.today)
 
     @classmethod
     def open(
@@ -120,7 +119,7 @@ class Memory:
         """
         first = 1 if start is None else arguments.positive("start", start)
         count = None if lines is None else arguments.positive("lines", lines)
-        return read_lines(self._core.root, self._own_path(path), first, count)
+        return self._reading.excerpt(path, first, count)
 
     def context(self, *, max_tokens: int | None = None) -> Context:
         """What an agent should know at the start of a session: evergreen, then today, then yesterday.
@@ -232,7 +231,7 @@ class Memory:
         return tuple(text for path, text in notices if self._may_read(path))
 
     def _may_read(self, path: str) -> bool:
-        return self._core.layout.classify(path).scope in self._viewer.scopes
+        return self._reading.may_read(path)
 
     # -- upkeep -------------------------------------------------------------------------------------------------
 
@@ -269,12 +268,7 @@ class Memory:
     # -- paths --------------------------------------------------------------------------------------------------
 
     def _own_path(self, target: str) -> str:
-        """``target`` or the file an alias stands for, if the viewer may touch it."""
-        layout = self._core.layout
-        path = resolve(layout.root, layout.alias(target, self._viewer, self._core.today())).path
-        if not self._may_read(path):
-            raise PathError(f"{target!r}: belongs to somebody else's memory")
-        return path
+        return self._reading.own_page(target)
 
 
 def init(root: str | os.PathLike[str]) -> Path:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from vademecum import __version__
 from vademecum.errors import IndexUnavailableError, StoreError
 from vademecum.memory.core import Core
-from vademecum.store.scan import scan
 from vademecum.types import Health, Status
 
 
@@ -19,7 +18,7 @@ def take_status(core: Core, visible: Callable[[Iterable[tuple[str, str]]], tuple
     files = pending = missing = 0
     notices = core.notices
     try:
-        found = scan(core.layout)
+        found = core.places.scan()
         files, notices = len(found.files), notices + found.notices
     except StoreError as error:
         notices = (*notices, ("", str(error)))

@@ -14,6 +14,8 @@ from vademecum.settings import LayoutName
 from vademecum.types import SHARED, Kind, Scope, Viewer
 
 LONG_TERM = "MEMORY.md"
+#: In front of the name of an extra folder, as the first part of its pages' paths.
+EXTRA = "@"
 
 _ID = re.compile(r"[A-Za-z0-9_@+-][A-Za-z0-9._@+-]{0,127}")
 _DATED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])")
@@ -128,7 +130,7 @@ def scope_of(path: str) -> Scope:
     ``users/<id>/`` and ``agents/<id>/`` are private, at the root and under ``memory/``, in every layout and in any
     letter case: neither a file that comes or goes, a wrong setting, nor a file system that does not tell "Users"
     from "users" may publish them. Deeper down they are ordinary folders. Files of an owner whose id is not valid
-    stay private to that id, so that nobody sees them by accident.
+    stay private to that id, so that nobody sees them by accident. In an extra folder the rules are the same.
     """
     return _owner(path)[0]
 
@@ -136,6 +138,8 @@ def scope_of(path: str) -> Scope:
 def _owner(path: str) -> tuple[Scope, list[str]]:
     """The scope, and the parts of the path below what says so."""
     parts = path.split("/")
+    if parts[0].startswith(EXTRA) and len(parts) > 1:
+        parts = parts[1:]
     folded = [part.casefold() for part in parts[:2]]
     depth = 1 if folded[0] == "memory" else 0
     if len(parts) > depth + 2 and folded[depth] in _SCOPE_FOLDERS:

@@ -56,15 +56,16 @@ class Page:
     text: str
 
 
-def scan(layout: Layout, entering: Callable[[str], None] | None = None) -> Scan:
+def scan(layout: Layout, entering: Callable[[str], None] | None = None, taken: frozenset[str] = frozenset()) -> Scan:
     """Every Markdown file of the root that is part of the memory; reads no page.
 
-    ``entering`` is called with the path of each folder just before it is listed. Raises StoreError when the root is
-    missing, is no folder, cannot be listed or is exchanged meanwhile: an empty scan means an empty memory and nothing
-    else. Also when the rules of what to ignore cannot be read.
+    ``entering`` is called with the path of each folder just before it is listed. ``taken`` are absolute paths of
+    folders whose pages are somebody else's business. Raises StoreError when the root is missing, is no folder, cannot
+    be listed or is exchanged meanwhile: an empty scan means an empty memory and nothing else. Also when the rules of
+    what to ignore cannot be read.
     """
     before = _identity(layout.root)
-    walk = _Walk(layout, entering)
+    walk = _Walk(layout, entering, taken)
     walk.run()
     if _identity(layout.root) != before:
         raise StoreError(f"{layout.root}: the memory folder was exchanged while it was read; try again")
@@ -75,18 +76,18 @@ def scan(layout: Layout, entering: Callable[[str], None] | None = None) -> Scan:
     )
 
 
-def load(layout: Layout, file: FileStat, now: float) -> Page:
-    """Read a page of a scan; ``now`` is the time in seconds since the epoch.
+def load(layout: Layout, file: FileStat, now: float, prefix: str = "") -> Page:
+    """Read a page of a scan; ``now`` is the time in seconds since the epoch, ``prefix`` stands before its path.
 
     The stamp is that of the bytes read, even if the file has changed since the scan. Raises MissingFileError or
     UnreadableFileError.
     """
-    raw = read_raw(Location(file.path, layout.root / file.path))
-    text = decode(raw.data, file.path).text
+    raw = read_raw(Location(prefix + file.path, layout.root / file.path))
+    text = decode(raw.data, prefix + file.path).text
     place = layout.classify(file.path)
     head = front_matter(text)
     source = Source(
-        path=file.path,
+        path=prefix + file.path,
         scope=place.scope,
         kind=place.kind,
         date=None if head.evergreen else place.date,
@@ -134,9 +135,10 @@ def _identity(root: Path) -> tuple[int, int]:
 class _Walk:
     """One walk through the folders below a root; no recursion, so depth does not matter."""
 
-    def __init__(self, layout: Layout, entering: Callable[[str], None] | None) -> None:
+    def __init__(self, layout: Layout, entering: Callable[[str], None] | None, taken: frozenset[str]) -> None:
         self.layout = layout
         self.entering = entering
+        self.taken = taken
         self.root = f"{layout.root}{os.sep}"
         self.ignored = Ignored()
         self.files: list[FileStat] = []
@@ -195,7 +197,7 @@ class _Walk:
             self._skip(path, "it is not a regular file")
 
     def _enter(self, path: str, page: bool) -> None:
-        if not self.layout.indexes(path) or self.ignored.folder(path):
+        if not self.layout.indexes(path) or self.ignored.folder(path) or self.root + path in self.taken:
             return
         if page:
             self._skip(path, "it is a folder with the name of a page; the pages inside are used")
@@ -208,7 +210,8 @@ class _Walk:
         except OSError:
             relevant, target = True, "?"
         if relevant:
-            self._skip(path, f"it is a link to {_printable(target)}; move the target into the memory instead")
+            way_out = "move the target into the memory, or name it in the setting roots"
+            self._skip(path, f"it is a link to {_printable(target)}; {way_out}")
 
     def _skip(self, path: str, why: str) -> None:
         self.notices.append((path, f"{path}: skipped, {why}"))

@@ -11,8 +11,8 @@ from vademecum.chunk import chunk_markdown
 from vademecum.errors import MissingFileError, ProviderError, StoreError
 from vademecum.ports import IndexBackend, Progress
 from vademecum.settings import ChunkSettings
-from vademecum.store.layout import Layout
-from vademecum.store.scan import FileStat, absent, belongs, load, scan
+from vademecum.store.places import Places
+from vademecum.store.scan import FileStat
 from vademecum.sync.flight import SingleFlight
 from vademecum.sync.plan import Plan, plan
 from vademecum.sync.vectors import Filled, VectorFiller
@@ -27,17 +27,17 @@ class _Tally:
 
 
 class Syncer:
-    """Keeps one index equal to one folder. Safe to share between threads; ``clock`` gives Unix seconds."""
+    """Keeps one index equal to its folders. Safe to share between threads; ``clock`` gives Unix seconds."""
 
     def __init__(
         self,
-        layout: Layout,
+        places: Places,
         index: IndexBackend,
         chunk_settings: ChunkSettings,
         filler: VectorFiller | None,
         clock: Callable[[], float],
     ) -> None:
-        self._layout = layout
+        self._places = places
         self._index = index
         self._chunk_settings = chunk_settings
         self._filler = filler
@@ -57,14 +57,14 @@ class Syncer:
         if self.files.busy or (within_s is not None and self._look_s > within_s):
             return None
         began = time.monotonic()
-        found = scan(self._layout)
+        found = self._places.scan()
         todo = plan(found, self._index.fingerprints())
         self._look_s = time.monotonic() - began
         return SyncReport(kept=todo.kept, notices=found.notices) if todo.empty and not todo.verify else None
 
     def plan(self) -> Plan:
         """What is to be done now."""
-        return plan(scan(self._layout), self._index.fingerprints())
+        return plan(self._places.scan(), self._index.fingerprints())
 
     def run(self, progress: Progress | None = None) -> SyncReport:
         """Sync files, then vectors, and wait for both. Failures are counted and named, never fatal."""
@@ -101,14 +101,14 @@ class Syncer:
 
         Raises StoreError when it cannot be told whether the file is part of the memory.
         """
-        if not belongs(self._layout, path):
+        if not self._places.belongs(path):
             return
         with self._applying:
             self._apply_file(FileStat(path, "", 0), self._index.fingerprints(), _Tally())
 
     def _sync_files(self) -> SyncReport:
         known = self._index.fingerprints()
-        found = scan(self._layout)
+        found = self._places.scan()
         todo = plan(found, known)
         tally = _Tally()
         for done, file in enumerate(todo.to_read, 1):
@@ -121,7 +121,7 @@ class Syncer:
                 self._progress("files", done, len(todo.to_read))
         if tally.touched:
             self._index.touch(tally.touched)
-        gone = [path for path in todo.removed if absent(self._layout, path)]
+        gone = [path for path in todo.removed if self._places.absent(path)]
         removed = self._index.delete(gone) if gone else 0
         return SyncReport(
             added=len(todo.added),
@@ -135,7 +135,7 @@ class Syncer:
 
     def _apply_file(self, file: FileStat, known: Mapping[str, Source], tally: _Tally) -> None:
         try:
-            page = load(self._layout, file, self._clock())
+            page = self._places.load(file, self._clock())
         except MissingFileError:
             return  # gone since the scan: the next one sees it
         except StoreError as error:
