@@ -10,12 +10,16 @@ OUT_OF_TREE := build/smoke
 # These would slow numpy down, and with it what we are measured against.
 UNTUNED     := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
+FUZZED  := 10000
+ARM_CC  := aarch64-linux-gnu-gcc
+ARM_RUN := qemu-aarch64
+
 # hnswlib would otherwise be built for this very processor.
 export HNSWLIB_NO_NATIVE := 1
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress clean
+.PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress fuzz-asan arm-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +70,20 @@ bench-peers: $(VENV)/developed ## beside other libraries, each in an environment
 
 stress: $(VENV)/developed ## the tests that grow with patience, at full length
 	VADEMECUM_STRESS=1 VADEMECUM_KERNELS=native $(RUN) pytest -q -m stress
+
+fuzz-asan: $(VENV)/developed ## 10,000 damaged database files against the native walk, with the sanitizers on
+	mkdir -p build
+	$(CC) -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Iext \
+	    tests/native/fuzz_btree.c ext/btree.c -o build/fuzz
+	$(VENV)/bin/python tests/fuzz_rowmap.py $(FUZZED) | build/fuzz
+
+arm-check: ## the native kernels as NEON code, run by an emulator
+	@for tool in $(ARM_CC) $(ARM_RUN); do command -v $$tool > /dev/null || { \
+	    echo "arm-check needs $$tool; on Debian: apt-get install gcc-aarch64-linux-gnu qemu-user" >&2; exit 1; }; done
+	mkdir -p build
+	$(ARM_CC) -O3 -static -pthread -Iext tests/native/simd_check.c ext/simd.c ext/scan.c ext/codes.c \
+	    -o build/simd_check -lm
+	$(ARM_RUN) build/simd_check
 
 clean: ## delete everything that was built or installed
 	rm -rf $(VENV) build dist src/*.egg-info src/vademecum/_native/*.so .benchmarks .hypothesis

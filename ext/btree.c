@@ -113,11 +113,19 @@ static int find_cell(btree *tree, const page *in, uint32_t i, uint32_t least, ui
     return BTREE_OK;
 }
 
-/* Each page is taken once, so that pages that link in a circle end in a fault. */
-static int add_page(btree *tree, list *to, uint8_t *taken, uint32_t number, uint32_t from)
+static int check_number(btree *tree, uint32_t number)
 {
     if (number < 1 || number > tree->page_count)
         return fault(tree, number, "linked, but the file ends with page", (int64_t)tree->page_count);
+    return BTREE_OK;
+}
+
+/* Each page is taken once, so that pages that link in a circle end in a fault. */
+static int add_page(btree *tree, list *to, uint8_t *taken, uint32_t number, uint32_t from)
+{
+    int status = check_number(tree, number);
+    if (status != BTREE_OK)
+        return status;
     uint8_t bit = (uint8_t)(1u << number % 8);
     if (taken[number / 8] & bit)
         return fault(tree, number, "linked a second time, from page", from);
@@ -179,11 +187,16 @@ static int ascending16(const void *a, const void *b)
     return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-int btree_find(btree *tree, const void *bytes, size_t length, uint32_t root)
+static int open_file(btree *tree, const void *bytes, size_t length)
 {
     memset(tree, 0, sizeof *tree);
     tree->bytes = bytes;
-    int status = read_header(tree, length);
+    return read_header(tree, length);
+}
+
+int btree_find(btree *tree, const void *bytes, size_t length, uint32_t root)
+{
+    int status = open_file(tree, bytes, length);
     if (status != BTREE_OK)
         return status;
     list level = {0}, below = {0};
@@ -339,5 +352,96 @@ int btree_read(btree *tree, uint64_t column, uint64_t nbytes, int64_t *rowids, i
         status = fault(tree, tree->leaves[0], "it or another leaf changed while it was read, rows now",
                        (int64_t)(out.found + out.others));
     *n_found = out.found;
+    return status;
+}
+
+/* The key of cell i: before it stand the number of a page, or how long the row is. */
+static int read_key(btree *tree, const page *in, uint32_t kind, uint32_t i, int64_t *key)
+{
+    uint32_t at;
+    int status = find_cell(tree, in, i, kind == INTERIOR ? 5 : 4, &at);
+    if (status != BTREE_OK)
+        return status;
+    place end = in->start + tree->usable, next = in->start + at + 4;
+    if (kind == LEAF) {
+        next = in->start + at;
+        varint(&next, end);
+    }
+    *key = (int64_t)varint(&next, end);
+    return next == NULL ? fault(tree, in->number, "a cell lies outside its page, at", at) : BTREE_OK;
+}
+
+/* The first cell whose key is not below `rowid`, and that key; in->count if there is none. Keys ascend. */
+static int first_not_below(btree *tree, const page *in, uint32_t kind, int64_t rowid, uint32_t *cell, int64_t *key)
+{
+    uint32_t low = 0, high = in->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int64_t found;
+        int status = read_key(tree, in, kind, middle, &found);
+        if (status != BTREE_OK)
+            return status;
+        if (found < rowid) {
+            low = middle + 1;
+        } else {
+            high = middle;
+            *key = found;
+        }
+    }
+    *cell = low;
+    return BTREE_OK;
+}
+
+/* The leaf on which `rowid` would be. */
+static int find_leaf(btree *tree, uint32_t number, int64_t rowid, page *leaf)
+{
+    int status = check_number(tree, number);
+    for (int depth = 1; status == BTREE_OK; depth++) {
+        if (page_at(tree, number)[header_at(number)] == LEAF)
+            return open_page(tree, number, LEAF, leaf);
+        if (depth == MAX_LEVELS)
+            return fault(tree, number, "the table is deeper than any, this page on level", depth);
+        page in;
+        uint32_t cell = 0, at;
+        int64_t key = 0;
+        status = open_page(tree, number, INTERIOR, &in);
+        if (status == BTREE_OK)
+            status = first_not_below(tree, &in, INTERIOR, rowid, &cell, &key);
+        if (status == BTREE_OK && cell < in.count)
+            status = find_cell(tree, &in, cell, 5, &at);
+        if (status == BTREE_OK) {
+            number = be32(cell < in.count ? in.start + at : in.start + in.pointers - 4);
+            status = check_number(tree, number);
+        }
+    }
+    return status;
+}
+
+static int seek_row(btree *tree, uint32_t root, uint64_t column, uint64_t nbytes, int64_t rowid, int64_t *offset)
+{
+    page leaf;
+    uint32_t cell = 0, at;
+    int64_t key = 0;
+    int status = find_leaf(tree, root, rowid, &leaf);
+    if (status == BTREE_OK)
+        status = first_not_below(tree, &leaf, LEAF, rowid, &cell, &key);
+    *offset = BTREE_ABSENT;
+    if (status != BTREE_OK || cell == leaf.count || key != rowid)
+        return status;
+    row found;
+    status = find_cell(tree, &leaf, cell, 4, &at);
+    if (status == BTREE_OK)
+        status = read_cell(tree, leaf.number, leaf.start + at, leaf.start + tree->usable, column, nbytes, &found);
+    if (status == BTREE_OK)
+        *offset = found.blob == NULL ? BTREE_ELSEWHERE : found.blob - tree->bytes;
+    return status;
+}
+
+int btree_seek(btree *tree, const void *bytes, size_t length, uint32_t root, uint64_t column, uint64_t nbytes,
+               const int64_t *rowids, size_t n_rows, int64_t *offsets)
+{
+    int status = open_file(tree, bytes, length);
+    for (size_t i = 0; status == BTREE_OK && i < n_rows; i++)
+        status = seek_row(tree, root, column, nbytes, rowids[i], &offsets[i]);
     return status;
 }

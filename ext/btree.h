@@ -1,4 +1,5 @@
-/* Where the BLOBs of one column lie: a read-only walk over a table b-tree of a SQLite database file in memory. */
+/* Where the BLOBs of one column lie: a read-only walk over a table b-tree of a SQLite database file in memory,
+   and the way to single rows. */
 
 #ifndef VADEMECUM_BTREE_H
 #define VADEMECUM_BTREE_H
@@ -37,6 +38,17 @@ int btree_find(btree *tree, const void *bytes, size_t length, uint32_t root);
  * room for n_rows.
  */
 int btree_read(btree *tree, uint64_t column, uint64_t nbytes, int64_t *rowids, int64_t *offsets, size_t *n_found);
+
+/* What btree_seek says of a row that the table has not, and of one whose BLOB has to be read in another way. */
+enum { BTREE_ABSENT = -1, BTREE_ELSEWHERE = -2 };
+
+/*
+ * offsets[i] = where the BLOB of the row rowids[i] begins, or one of the above. Nothing is to be released.
+ *
+ * Looks only at the pages on the way to each row, and checks no more of them than it needs.
+ */
+int btree_seek(btree *tree, const void *bytes, size_t length, uint32_t root, uint64_t column, uint64_t nbytes,
+               const int64_t *rowids, size_t n_rows, int64_t *offsets);
 
 void btree_free(btree *tree);
 

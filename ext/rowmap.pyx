@@ -33,6 +33,17 @@ cdef extern from "btree.h" nogil:
 
     int btree_find(btree *tree, const void *bytes, size_t length, uint32_t root)
     int btree_read(btree *tree, uint64_t column, uint64_t nbytes, int64_t *rowids, int64_t *offsets, size_t *n_found)
+    int btree_seek(
+        btree *tree,
+        const void *bytes,
+        size_t length,
+        uint32_t root,
+        uint64_t column,
+        uint64_t nbytes,
+        const int64_t *rowids,
+        size_t n_rows,
+        int64_t *offsets,
+    )
     void btree_free(btree *tree)
 
 
@@ -77,6 +88,27 @@ def walk(const unsigned char[::1] data not None, root_page, column, nbytes):
     finally:
         btree_free(&tree)
     return RowMap(rowids[:found], offsets[:found], rowids[found:][::-1].copy(), length)
+
+
+def seek(const unsigned char[::1] data not None, root_page, column, nbytes, const int64_t[::1] rowids not None):
+    """Addresses of the BLOBs of single rows; see the twin, ``vademecum.kernels.rowmap_reference.seek``."""
+    from vademecum.kernels.rowmap_reference import check_request  # this module is imported by that package
+
+    check_request(root_page, column, nbytes)
+    cdef btree tree
+    cdef const unsigned char *start = &data[0] if data.shape[0] else NULL
+    cdef size_t length = data.shape[0], n_rows = rowids.shape[0]
+    cdef uint32_t root = root_page
+    cdef uint64_t of_column = column, of_bytes = nbytes
+    cdef int status
+    offsets = np.empty(n_rows, dtype=np.int64)
+    cdef int64_t[::1] out = offsets
+    cdef const int64_t *rowid = &rowids[0] if n_rows else NULL
+    cdef int64_t *offset = &out[0] if n_rows else NULL
+    with nogil:
+        status = btree_seek(&tree, start, length, root, of_column, of_bytes, rowid, n_rows, offset)
+    _check(status, &tree)
+    return offsets
 
 
 cdef _check(int status, const btree *tree):
@@ -125,7 +157,17 @@ cdef class FileMap:
         try:
             return walk(self, root_page, column, nbytes)
         except IndexCorruptError as error:
-            raise IndexCorruptError(f"{self.path}: {error}; `vademecum rebuild` makes it anew from Markdown") from None
+            raise self._damage(error) from None
+
+    def seek(self, root_page, column, nbytes, rowids):
+        """Addresses of the BLOBs of single rows; IndexCorruptError names the file, too."""
+        try:
+            return seek(self, root_page, column, nbytes, rowids)
+        except IndexCorruptError as error:
+            raise self._damage(error) from None
+
+    cdef _damage(self, error):
+        return IndexCorruptError(f"{self.path}: {error}; `vademecum rebuild` makes it anew from Markdown")
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         if flags & PyBUF_WRITABLE == PyBUF_WRITABLE:

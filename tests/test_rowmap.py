@@ -7,7 +7,7 @@ import secrets
 import sqlite3
 import struct
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -83,6 +83,19 @@ def assert_like_select(
     assert sorted([*there, *found.elsewhere.tolist()]) == sorted(rows)
     if expected is not None:
         assert set(there) == expected & set(rows)
+    assert_sought(twin, data, root, found)
+
+
+def assert_sought(twin: ModuleType, data: bytes, root: int, found: RowMap) -> None:
+    """Each row is found alone, in any order, where the walk found it; its missing neighbours are not."""
+    places = dict(zip(found.rowids.tolist(), found.offsets.tolist(), strict=True))
+    places |= dict.fromkeys(found.elsewhere.tolist(), rowmap_reference.ELSEWHERE)
+    beside = {min(max(rowid + step, -(2**63)), 2**63 - 1) for rowid in places for step in (-1, 1)} | {0}
+    places = dict.fromkeys(beside, rowmap_reference.ABSENT) | places
+    rowids = np.random.default_rng(1).permutation(np.array(list(places), np.int64))
+    offsets = twin.seek(data, root, COLUMN, NBYTES, rowids)
+    assert offsets.dtype == np.int64
+    assert dict(zip(rowids.tolist(), offsets.tolist(), strict=True)) == places
 
 
 # --- sound files ---
@@ -327,12 +340,49 @@ def test_a_request_that_no_table_can_meet_is_refused(
         twin.walk(file_of(leaf(GOOD)), *request_)
 
 
-def outcome(walk: Callable[[int, int, int], RowMap], case: Case) -> str | dict[str, list[int]]:
+def test_no_rows_are_sought_in_vain(twin: ModuleType) -> None:
+    none = np.empty(0, np.int64)
+    assert twin.seek(file_of(leaf(GOOD)), 2, 1, 4, none).tolist() == []
+    with pytest.raises(IndexCorruptError, match="too short"):
+        twin.seek(b"", 2, 1, 4, none)
+
+
+@pytest.mark.parametrize(
+    ("message", "data"),
+    {
+        "page 9: linked, but the file ends with page 3": file_of(interior(3, 9), leaf(GOOD)),
+        "page 2: the table is deeper than any, this page on level 20": file_of(interior(2, 2), leaf(GOOD)),
+        "page 2: a cell lies outside its page, at 508": file_of(leaf(b"\xff" * 4)),
+    }.items(),
+)
+def test_damage_on_the_way_to_a_row_is_named_with_its_page(twin: ModuleType, message: str, data: bytes) -> None:
+    with pytest.raises(IndexCorruptError) as caught:
+        twin.seek(data, 2, 1, 4, np.array([1], np.int64))
+    assert str(caught.value) == message
+
+
+@dataclass(frozen=True)
+class Twin:
+    """One twin's two ways to look for rows, with the file given."""
+
+    walk: Callable[[int, int, int], RowMap]
+    seek: Callable[[int, int, int, np.ndarray], np.ndarray]
+
+
+def outcome(twin: Twin, case: Case) -> tuple[str | dict[str, list[int]], list[str | list[int]]]:
+    """What the walk finds, and what is found of some rows sought alone."""
+    request = (case.root_page, case.column, case.nbytes)
+    sought: list[str | list[int]] = []
+    for rowid in (0, 7, 100, 399, 2**40):
+        try:
+            sought.append(twin.seek(*request, np.array([rowid, rowid + 1], np.int64)).tolist())
+        except IndexCorruptError as error:
+            sought.append(str(error))
     try:
-        found = walk(case.root_page, case.column, case.nbytes)
+        found = twin.walk(*request)
     except IndexCorruptError as error:
-        return str(error)
-    return {name: getattr(found, name).tolist() for name in ("rowids", "offsets", "elsewhere")}
+        return str(error), sought
+    return {name: getattr(found, name).tolist() for name in ("rowids", "offsets", "elsewhere")}, sought
 
 
 @needs_native
@@ -348,13 +398,19 @@ def test_both_twins_say_the_same_of_any_damage(sound: list[Case], tmp_path: Path
         case = damaged_case(sound, seed)
         whole = len(case.data) // 512 * 512
         path.write_bytes(case.data)
-        native = outcome(mapped.walk, case)
-        plain = outcome(partial(rowmap_reference.walk, case.data[:whole]), case)
-        if isinstance(plain, str):
-            plain = f"{path}: {plain}; `vademecum rebuild` makes it anew from Markdown"
-        assert native == plain, f"seed {seed}"
+        native, native_sought = outcome(Twin(mapped.walk, mapped.seek), case)
+        data = case.data[:whole]
+        plain, plain_sought = outcome(
+            Twin(partial(rowmap_reference.walk, data), partial(rowmap_reference.seek, data)), case
+        )
+        assert native == in_file(path, plain), f"seed {seed}"
+        assert native_sought == [in_file(path, each) for each in plain_sought], f"seed {seed}"
         verdicts.append(isinstance(plain, str))
     assert 0.3 < np.mean(verdicts) < 0.7
+
+
+def in_file(path: Path, verdict: object) -> object:
+    return f"{path}: {verdict}; `vademecum rebuild` makes it anew from Markdown" if isinstance(verdict, str) else verdict
 
 
 def test_sound_files_are_what_they_are_called(twin: ModuleType, sound: list[Case]) -> None:

@@ -1,11 +1,10 @@
 /*
  * The walker over damaged files, to be built with the sanitizers:
  *
- *   cc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Iext tests/native/fuzz_btree.c ext/btree.c -o fuzz
- *   python tests/fuzz_rowmap.py 10000 | ./fuzz
+ *   make fuzz-asan
  *
- * Each file is walked as it is, and once more with the bytes of the file before it slid under the walk between its two
- * halves, as another process might do.
+ * Each file is walked as it is, searched for single rows, and walked once more with the bytes of the file before it
+ * slid under the walk between its two halves, as another process might do.
  */
 
 #include "btree.h"
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 3, UNSET = 0xa5 };
+enum { KINDS = 3, UNSET = 0xa5, ROWS = 420 };
 
 static const unsigned char unset[8] = {UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET, UNSET};
 
@@ -49,9 +48,24 @@ static int walk(const uint32_t *request, unsigned char *data, size_t length, con
     return status;
 }
 
+/* Rows sought alone: whatever is found lies inside the file. */
+static int seek(const uint32_t *request, const unsigned char *data, size_t length)
+{
+    btree tree;
+    int64_t rowids[ROWS], offsets[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        rowids[i] = i < ROWS - 2 ? i : i % 2 ? INT64_MIN : INT64_MAX;
+    int status = btree_seek(&tree, data, length, request[0], request[1], request[2], rowids, ROWS, offsets);
+    for (int i = 0; status == BTREE_OK && i < ROWS; i++)
+        if (offsets[i] >= 0 ? (uint64_t)offsets[i] + request[2] > length
+                            : offsets[i] != BTREE_ABSENT && offsets[i] != BTREE_ELSEWHERE)
+            abort();
+    return status;
+}
+
 int main(void)
 {
-    unsigned long whole[KINDS] = {0}, changed[KINDS] = {0};
+    unsigned long sought[KINDS] = {0}, whole[KINDS] = {0}, changed[KINDS] = {0};
     uint32_t request[4];
     unsigned char *before = claim(0);
     size_t n_before = 0;
@@ -63,6 +77,7 @@ int main(void)
             abort();
         memcpy(scratch, data, length);
         whole[walk(request, scratch, length, data, 0)]++;
+        sought[seek(request, data, length)]++;
         memcpy(scratch, data, length);
         changed[walk(request, scratch, length, before, n_before)]++;
         free(scratch);
@@ -71,7 +86,9 @@ int main(void)
         n_before = length;
     }
     free(before);
-    printf("as they are: %lu sound, %lu damaged; changed during the walk: %lu sound, %lu damaged\n", whole[BTREE_OK],
-           whole[BTREE_CORRUPT], changed[BTREE_OK], changed[BTREE_CORRUPT]);
+    printf("as they are: %lu sound, %lu damaged; row by row: %lu sound, %lu damaged; "
+           "changed during the walk: %lu sound, %lu damaged\n",
+           whole[BTREE_OK], whole[BTREE_CORRUPT], sought[BTREE_OK], sought[BTREE_CORRUPT], changed[BTREE_OK],
+           changed[BTREE_CORRUPT]);
     return 0;
 }

@@ -1,8 +1,7 @@
 /*
  * The native kernels beside plain loops, without Python: for machines that are only there as an emulator.
  *
- *   aarch64-linux-gnu-gcc -O3 -static -pthread -Iext tests/native/simd_check.c ext/simd.c ext/scan.c ext/codes.c \
- *       -o build/simd_check -lm && qemu-aarch64 build/simd_check
+ *   make arm-check
  *
  * The same with the host's compiler checks each instruction set of the host, and with -DSIMD_PLAIN plain C.
  */

@@ -6,6 +6,7 @@ The format is that of sqlite.org/fileformat2.html; section numbers are of that p
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vademecum.errors import IndexCorruptError, UsageError
+from vademecum.kernels.checks import check_array
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 _HEADER = 100
 _INTERIOR, _LEAF = 5, 13
 _MAX_LEVELS = 20
+#: What `seek` says of a row that is not there, and of one that has to be read through SQL.
+ABSENT, ELSEWHERE = -1, -2
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 
 
@@ -77,6 +81,29 @@ def walk(data: ReadableBuffer, root_page: int, column: int, nbytes: int) -> RowM
     return RowMap(
         np.array(rowids, np.int64), np.array(offsets, np.int64), np.array(elsewhere, np.int64), len(table.data)
     )
+
+
+def seek(
+    data: ReadableBuffer, root_page: int, column: int, nbytes: int, rowids: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Find the BLOBs of single rows, looking only at the pages on the way to each.
+
+    Args:
+        data, root_page, column, nbytes: as in `walk`.
+        rowids: int64 (n,), in any order.
+
+    Returns:
+        int64 (n,): the offset that `walk` gives for each row; ABSENT if the table has no such row, ELSEWHERE if the
+        row is one of ``RowMap.elsewhere``.
+
+    Raises:
+        IndexCorruptError: a page on the way is damaged; the message names it and what is wrong.
+        UsageError or TypeError: an argument is out of range, or of the wrong type, layout or shape.
+    """
+    check_request(root_page, column, nbytes)
+    check_array("rowids", rowids, np.int64, 1)
+    table = _Table(memoryview(data))
+    return np.array([table.seek(root_page, rowid, column, nbytes) for rowid in rowids.tolist()], np.int64)
 
 
 def check_request(root_page: int, column: int, nbytes: int) -> None:
@@ -140,10 +167,54 @@ class _Table:
         for cell, end in pairwise([*cells, self.usable]):
             yield self._cell(page, start + cell, start + end, column, nbytes)
 
-    def _take(self, page: int, parent: int) -> int:
-        """Note that ``parent`` links to ``page``. Each page is taken once, so that circles end in a fault."""
+    def seek(self, page: int, rowid: int, column: int, nbytes: int) -> int:
+        """Offset of one row's BLOB, ABSENT or ELSEWHERE."""
+        self._check(page)
+        depth = 1
+        while self.data[self._header(page)] != _LEAF:
+            if depth == _MAX_LEVELS:
+                _fault(page, "the table is deeper than any, this page on level", depth)
+            page = self._child(page, rowid)
+            depth += 1
+        count, pointers = self._open(page, _LEAF)
+        place = bisect_left(range(count), rowid, key=lambda i: self._key(page, i, _LEAF))
+        if place == count or self._key(page, place, _LEAF) != rowid:
+            return ABSENT
+        start = self._start(page)
+        cell = start + self._cell_at(page, pointers, count, place, 4)
+        offset = self._cell(page, cell, start + self.usable, column, nbytes)[1]
+        return ELSEWHERE if offset is None else offset
+
+    def _child(self, page: int, rowid: int) -> int:
+        """The page below on the way to ``rowid``; the last one has no key."""
+        count, pointers = self._open(page, _INTERIOR)
+        place = bisect_left(range(count), rowid, key=lambda i: self._key(page, i, _INTERIOR))
+        if place < count:
+            at = self._start(page) + self._cell_at(page, pointers, count, place, 5)
+        else:
+            at = self._header(page) + 8
+        child = self._number(at)
+        self._check(child)
+        return child
+
+    def _key(self, page: int, place: int, kind: int) -> int:
+        """The key of a cell: before it stand the number of a page, or how long the row is."""
+        count, pointers = self._open(page, kind)
+        cell = self._cell_at(page, pointers, count, place, 5 if kind == _INTERIOR else 4)
+        end = self._start(page) + self.usable
+        at = self._start(page) + cell + 4 if kind == _INTERIOR else self._varint(self._start(page) + cell, end)[1]
+        key, at = self._varint(at, end)
+        if at > end:
+            _fault(page, "a cell lies outside its page, at", cell)
+        return _signed(key)
+
+    def _check(self, page: int) -> None:
         if not 1 <= page <= self.page_count:
             _fault(page, "linked, but the file ends with page", self.page_count)
+
+    def _take(self, page: int, parent: int) -> int:
+        """Note that ``parent`` links to ``page``. Each page is taken once, so that circles end in a fault."""
+        self._check(page)
         if page in self._taken:
             _fault(page, "linked a second time, from page", parent)
         self._taken.add(page)
@@ -178,10 +249,14 @@ class _Table:
         count, pointers = self._open(page, kind)
         order = range(count) if kind == _INTERIOR else reversed(range(count))
         for i in order:
-            (cell,) = struct.unpack_from(">H", self.data, self._start(page) + pointers + 2 * i)
-            if cell < pointers + 2 * count or cell + least > self.usable:
-                _fault(page, "a cell lies outside its page, at", cell)
-            yield cell
+            yield self._cell_at(page, pointers, count, i, least)
+
+    def _cell_at(self, page: int, pointers: int, count: int, place: int, least: int) -> int:
+        """Offset of one cell of the page."""
+        (cell,) = struct.unpack_from(">H", self.data, self._start(page) + pointers + 2 * place)
+        if cell < pointers + 2 * count or cell + least > self.usable:
+            _fault(page, "a cell lies outside its page, at", cell)
+        return int(cell)
 
     def _cell(self, page: int, at: int, end: int, column: int, nbytes: int) -> tuple[int, int | None]:
         """Section 1.6: a cell before ``end``, where the next begins."""
