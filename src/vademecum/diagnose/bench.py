@@ -133,8 +133,6 @@ def mapped_floats(folder: Path) -> Iterator[Floats | None]:
 
     None where the file cannot be mapped.
     """
-    import numpy as np
-
     vector_map = VectorMap(folder / VECTORS_FILE)
     connection = connect(folder / INDEX_FILE)
     try:
@@ -145,8 +143,7 @@ def mapped_floats(folder: Path) -> Iterator[Floats | None]:
             if place is None:
                 yield None
             else:
-                by_address = np.argsort(place.every.rows)
-                yield place.base, place.every.rows[by_address], place.every.ids[by_address]
+                yield place.base, *place.every_vector()
     finally:
         connection.close()
         vector_map.close()

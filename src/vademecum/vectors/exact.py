@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Literal
 from vademecum.sqlite import Connection
 from vademecum.types import Lane
 from vademecum.vectors import scan
-from vademecum.vectors.mapped import MappedLane, VectorMap
+from vademecum.vectors.allowed import Allowed
+from vademecum.vectors.mapped import MappedLane, MappedRows, VectorMap
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from vademecum.types import Vector
 
 Way = Literal["map", "select"]
+
+#: How many times as many as wanted are looked at before all that is allowed is listed.
+_DEEPER = 4
 
 
 class ExactSearch:
@@ -27,44 +28,37 @@ class ExactSearch:
         self._map = vector_map
         self.way: Way | None = None
 
-    def top_texts(
-        self, lane: Lane, query: Vector, k: int, allowed: str, parameters: Sequence[str]
-    ) -> list[tuple[int, float]]:
-        """The k text ids with the highest cosine, best first, ties by id.
-
-        ``allowed`` is a SELECT of the text ids that may be found; filters act before ranking, never after.
-        """
-        mapped = self._mapped(lane)
-        if mapped is None:
-            return scan.top_texts(self._connection, lane, query, k, allowed, parameters)
-        chosen = self._connection.noted(
-            ["main", "vectors"],
-            ("chosen", lane.id, allowed, *parameters),
-            lambda: mapped.among(self.allowed(allowed, parameters)),
-        )
-        return mapped.top(chosen, lane.dims, query, k)
+    def top_texts(self, lane: Lane, query: Vector, k: int, allowed: Allowed) -> list[tuple[int, float]]:
+        """The k allowed text ids with the highest cosine, best first, ties by id."""
+        mapped = self._map.lane(self._connection, lane)
+        found = None if mapped is None else self._top_mapped(mapped, lane, query, k, allowed)
+        self.way = "select" if found is None else "map"
+        if found is None:
+            return scan.top_texts(self._connection, lane, query, k, allowed.every, allowed.parameters)
+        return found
 
     def score_texts(self, lane: Lane, text_ids: Sequence[int], query: Vector) -> dict[int, float]:
         """Cosine of the given texts; those without a vector are left out."""
-        mapped = self._mapped(lane)
-        if mapped is None:
-            return scan.score_texts(self._connection, lane, text_ids, query)
-        import numpy as np
-
-        from vademecum import kernels
-
-        wanted = mapped.among(np.array(text_ids, np.int64))
-        scores = kernels.scores_at(mapped.base, wanted.rows, lane.dims, query)
-        return dict(zip(wanted.ids.tolist(), scores.tolist(), strict=True))
-
-    def _mapped(self, lane: Lane) -> MappedLane | None:
         mapped = self._map.lane(self._connection, lane)
-        self.way = "select" if mapped is None else "map"
-        return mapped
+        scores = None if mapped is None else mapped.scores(text_ids, query)
+        self.way = "select" if scores is None else "map"
+        return scan.score_texts(self._connection, lane, text_ids, query) if scores is None else scores
 
-    def allowed(self, allowed: str, parameters: Sequence[str]) -> NDArray[np.int64]:
-        """The text ids that a SELECT of them gives, ascending."""
-        import numpy as np
+    def _top_mapped(
+        self, mapped: MappedLane, lane: Lane, query: Vector, k: int, allowed: Allowed
+    ) -> list[tuple[int, float]] | None:
+        def listed() -> MappedRows:
+            return mapped.among(allowed.ids(self._connection))
 
-        found = self._connection.execute(f"SELECT DISTINCT text_id FROM ({allowed}) ORDER BY text_id", parameters)  # noqa: S608
-        return np.fromiter((text_id for (text_id,) in found), np.int64)
+        files, key = ("main", "vectors"), ("listed", lane.id, allowed)
+        if self._connection.noted(files, key, lambda: None) is None:
+            # To list all that is allowed takes several times as long as a search, and most of the best are, as a rule.
+            for depth in (k, _DEEPER * k):
+                best = mapped.top(mapped.every, query, depth)
+                if best is None:
+                    return None
+                permitted = allowed.of(self._connection, [text_id for text_id, _ in best])
+                found = [hit for hit in best if hit[0] in permitted]
+                if len(found) >= k or len(best) < depth:
+                    return found[:k]
+        return mapped.top(self._connection.noted(files, key, listed), query, k)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
 from vademecum.sqlite import Connection
 from vademecum.types import Lane
 from vademecum.vectors import scan
+from vademecum.vectors.allowed import Allowed
 from vademecum.vectors.exact import ExactSearch
 from vademecum.vectors.graph_trial import NEAREST
 from vademecum.vectors.graphs import Graphs
@@ -40,28 +40,24 @@ class GraphSearch:
         self._graphs = graphs
         self.used = False
 
-    def top_texts(
-        self, lane: Lane, query: Vector, k: int, allowed: str, parameters: Sequence[str]
-    ) -> list[tuple[int, float]]:
+    def top_texts(self, lane: Lane, query: Vector, k: int, allowed: Allowed) -> list[tuple[int, float]]:
         """The k text ids with the highest cosine, best first, ties by id; see `ExactSearch.top_texts`.
 
         By a graph, the share of them that was measured when it was built. Rows that the graph does not hold yet are
         scanned, so that none is missed for being new.
         """
-        found = self._by_graph(lane, query, k, allowed, parameters)
+        found = self._by_graph(lane, query, k, allowed)
         self.used = found is not None
-        return self._exact.top_texts(lane, query, k, allowed, parameters) if found is None else found
+        return self._exact.top_texts(lane, query, k, allowed) if found is None else found
 
-    def _by_graph(
-        self, lane: Lane, query: Vector, k: int, allowed: str, parameters: Sequence[str]
-    ) -> list[tuple[int, float]] | None:
+    def _by_graph(self, lane: Lane, query: Vector, k: int, allowed: Allowed) -> list[tuple[int, float]] | None:
         (highest,) = self._connection.execute(f"SELECT max(id) FROM vectors.v{lane.id:d}").fetchone()  # noqa: S608
         if not self._graphs.possible(highest or 0):
             return None
         permitted = self._connection.noted(
             ["main", "vectors"],
-            ("permitted", allowed, *parameters),
-            lambda: _Permitted(self._exact.allowed(allowed, parameters)),
+            ("permitted", allowed),
+            lambda: _Permitted(allowed.ids(self._connection)),
         )
         serving = self._graphs.serving(lane)
         if serving is None:
@@ -73,7 +69,7 @@ class GraphSearch:
         rows = len(graph.ids)
         if len(permitted.others):
             self._graphs.extend(lane, permitted.others)
-        if not parameters and held < _ALIVE * rows:
+        if not allowed.parameters and held < _ALIVE * rows:
             self._graphs.review(lane)
         if held < max(_SHARE * rows, _TIMES * k):
             return None
@@ -94,10 +90,11 @@ class GraphSearch:
         if not len(permitted.others):
             return []
         mapped = self._map.lane(self._connection, lane)
-        if mapped is None:
+        found = None if mapped is None else mapped.top(permitted.others_in(mapped), query, k)
+        if found is None:
             listed = json.dumps(permitted.others.tolist())
             return scan.top_texts(self._connection, lane, query, k, "SELECT value FROM json_each(?)", [listed])
-        return mapped.top(permitted.others_in(mapped), lane.dims, query, k)
+        return found
 
 
 class _Permitted:

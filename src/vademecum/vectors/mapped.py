@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,47 +32,76 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedRows:
-    """Some rows of a lane. The three arrays belong together and are in the order of the codes' addresses.
-
-    ``codes`` and ``rows`` are byte offsets into the mapped file of each text's int8 code and float32 vector.
-    """
+    """Some rows of a lane: text ids, and byte offsets of their int8 codes into the mapped file, by address."""
 
     ids: Longs
     codes: Longs
-    rows: Longs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedLane:
     """All rows of a lane, and ``base``, a buffer of the whole file. Good only within the transaction it was asked in.
 
-    ``order`` sorts ``every.ids``.
+    Only the codes' addresses are kept. Vectors are a thousand times as long as the way to the few that are looked at,
+    which is therefore gone anew each time, from ``root``, the first page of their table.
     """
 
     base: Any
     every: MappedRows
-    order: Longs
+    root: int
+    dims: int
 
     def among(self, allowed: Longs) -> MappedRows:
         """The rows whose text id is in ``allowed``."""
         import numpy as np
 
         every = self.every
-        if not every.ids.size:
-            return every
-        place = np.searchsorted(every.ids, allowed, sorter=self.order)
-        place = self.order[np.minimum(place, every.ids.size - 1)]
-        found = np.sort(place[every.ids[place] == allowed])
-        if found.size == every.ids.size:
-            return every
-        return MappedRows(every.ids[found], every.codes[found], every.rows[found])
+        found = np.isin(every.ids, allowed)
+        return every if found.all() else MappedRows(every.ids[found], every.codes[found])
 
-    def top(self, rows: MappedRows, dims: int, query: Vector, k: int) -> list[tuple[int, float]]:
-        """The k of these rows with the highest cosine, best first, ties by id."""
+    def top(self, rows: MappedRows, query: Vector, k: int) -> list[tuple[int, float]] | None:
+        """The k of these rows with the highest cosine, best first, ties by id. None: see `vectors`."""
         from vademecum import kernels
 
-        ids, scores, _ = kernels.search_codes(self.base, rows.codes, rows.rows, rows.ids, dims, query, k)
+        near, _ = kernels.bound_codes(self.base, rows.codes, self.dims, query, k)
+        ids = rows.ids[near]
+        vectors = self.vectors(ids)
+        if vectors is None or (vectors < 0).any():
+            return None
+        ids, scores, _ = kernels.search_codes(self.base, rows.codes[near], vectors, ids, self.dims, query, k)
         return [(text_id, score) for text_id, score in zip(ids.tolist(), scores.tolist(), strict=True) if text_id >= 0]
+
+    def scores(self, text_ids: Sequence[int], query: Vector) -> dict[int, float] | None:
+        """Cosine of the given texts; those without a vector are left out. None: see `vectors`."""
+        import numpy as np
+
+        from vademecum import kernels
+
+        ids = np.array(text_ids, np.int64)
+        vectors = self.vectors(ids)
+        if vectors is None:
+            return None
+        there = vectors >= 0
+        scores = kernels.scores_at(self.base, vectors[there], self.dims, query)
+        return dict(zip(ids[there].tolist(), scores.tolist(), strict=True))
+
+    def vectors(self, ids: Longs) -> Longs | None:
+        """Byte offset of each text's float32 vector, negative for texts without one.
+
+        None when one lies in overflow pages or a page is damaged: then SELECT answers, or says what is wrong.
+        """
+        from vademecum.kernels.rowmap_reference import ELSEWHERE
+
+        try:
+            offsets: Longs = self.base.seek(self.root, 1, 4 * self.dims, ids)
+        except (IndexCorruptError, OSError):
+            return None
+        return None if (offsets == ELSEWHERE).any() else offsets
+
+    def every_vector(self) -> tuple[Longs, Longs]:
+        """Offsets of all vectors in the order of their addresses, and their text ids."""
+        walked = self.base.walk(self.root, 1, 4 * self.dims)
+        return walked.offsets, walked.rowids
 
 
 class VectorMap:
@@ -90,7 +120,7 @@ class VectorMap:
     def lane(self, connection: Connection, lane: Lane) -> MappedLane | None:
         """The lane as of the connection's open read transaction, which has already read the vectors file.
 
-        None when the file cannot be mapped now, or when rows lie in overflow pages.
+        None when the file cannot be mapped now, or when codes lie in overflow pages.
         """
         file_map = self._file_map()
         if file_map is None or not file_map.same_file(self._path) or not self.settled(connection):
@@ -152,19 +182,11 @@ class VectorMap:
 
 
 def _walk(connection: Connection, file_map: Any, lane: Lane) -> MappedLane | None:
-    import numpy as np
-
     names = (f"v{lane.id:d}", f"c{lane.id:d}")
     roots = dict(
         connection.execute("SELECT name, rootpage FROM vectors.sqlite_schema WHERE name IN (?, ?)", names).fetchall()
     )
-    rows = file_map.walk(roots[names[0]], 1, 4 * lane.dims)
     codes = file_map.walk(roots[names[1]], 1, lane.dims + CODE_EXTRA)
-    if rows.elsewhere.size or codes.elsewhere.size or rows.rowids.size != codes.rowids.size:
+    if codes.elsewhere.size:
         return None
-    rows_by_id, codes_by_id = np.argsort(rows.rowids), np.argsort(codes.rowids)
-    if not np.array_equal(rows.rowids[rows_by_id], codes.rowids[codes_by_id]):
-        return None
-    offsets = np.empty_like(rows.offsets)
-    offsets[codes_by_id] = rows.offsets[rows_by_id]
-    return MappedLane(file_map, MappedRows(codes.rowids, codes.offsets, offsets), codes_by_id)
+    return MappedLane(file_map, MappedRows(codes.rowids, codes.offsets), roots[names[0]], lane.dims)
