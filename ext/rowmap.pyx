@@ -64,7 +64,7 @@ cdef char *BYTES = b"B"  # the format of a buffer
 
 def walk(const unsigned char[::1] data not None, root_page, column, nbytes):
     """Addresses of a column's BLOBs; see the twin, ``vademecum.kernels.rowmap_reference.walk``."""
-    from vademecum.kernels.rowmap_reference import RowMap, check_request  # this module is imported by that package
+    from vademecum.kernels.places import RowMap, check_request  # this module is imported by that package
 
     check_request(root_page, column, nbytes)
     cdef btree tree
@@ -92,7 +92,7 @@ def walk(const unsigned char[::1] data not None, root_page, column, nbytes):
 
 def seek(const unsigned char[::1] data not None, root_page, column, nbytes, const int64_t[::1] rowids not None):
     """Addresses of the BLOBs of single rows; see the twin, ``vademecum.kernels.rowmap_reference.seek``."""
-    from vademecum.kernels.rowmap_reference import check_request  # this module is imported by that package
+    from vademecum.kernels.places import check_request  # this module is imported by that package
 
     check_request(root_page, column, nbytes)
     cdef btree tree

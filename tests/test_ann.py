@@ -28,12 +28,16 @@ from vademecum.errors import SettingsError
 from vademecum.settings import AnnSettings
 from vademecum.types import Calibration, Chunk, Condition, Fingerprint, IndexSpec, Lane, Source
 from vademecum.vectors import graph_trial, graph_upkeep, hnsw
+from vademecum.vectors.allowed import Allowed
 from vademecum.vectors.graph_files import Card, GraphFiles
 
 SPEC = IndexSpec("test", "test")
 DIMS, ROWS, THRESHOLD = 32, 600, 200
 FINGERPRINT = Fingerprint("test", "ann", DIMS)
 EVENTUALLY_S = 60.0
+LIVE = Allowed(
+    "SELECT text_id FROM chunks", "SELECT DISTINCT text_id FROM chunks JOIN json_each(?) j ON text_id = j.value"
+)
 
 with_hnswlib = pytest.mark.skipif(find_spec("hnswlib") is None, reason="hnswlib is not installed: pip install '.[ann]'")
 
@@ -72,7 +76,7 @@ class Store:
 
     def exact(self, query: np.ndarray, k: int = 10) -> list[str]:
         with self.index.reader() as reader:
-            ids = [i for i, _ in reader._exact.top_texts(self.lane, query, k, "SELECT text_id FROM chunks", ())]
+            ids = [i for i, _ in reader._exact.top_texts(self.lane, query, k, LIVE)]
             rows = dict(reader._connection.execute("SELECT text_id, text FROM chunks"))
             return [rows[i] for i in ids]
 

@@ -20,11 +20,15 @@ from vademecum import kernels
 from vademecum.backends import EmbeddedIndex
 from vademecum.errors import IndexReplacedError
 from vademecum.types import Calibration, IndexSpec, Lane
-from vademecum.vectors.mapped import VectorMap
+from vademecum.vectors.allowed import Allowed
 
 STRESS = bool(os.environ.get("VADEMECUM_STRESS"))
 SEARCHES = 20_000 if STRESS else 2_000
 HERE = Path(__file__).parent
+EVERY = Allowed(
+    "SELECT id AS text_id FROM vectors.v1",
+    "SELECT v.id FROM json_each(?) j JOIN vectors.v1 v ON v.id = j.value",
+)
 
 pytestmark = [
     pytest.mark.kernels,
@@ -57,29 +61,27 @@ def writers(folder: Path, count: int, seconds: float = 3600) -> Iterator[None]:
 def differences(index: EmbeddedIndex, lane: Lane, query: np.ndarray, pause: float) -> int | None:
     """How many rows of the map differ in any bit from SELECT's in one transaction; None if SELECT was taken anyway."""
     with index.reader() as reader:
-        mapped = reader._exact._mapped(lane)
+        mapped = reader._exact._map.lane(reader._connection, lane)
         if mapped is None:
             return None
         view = np.frombuffer(mapped.base, np.uint8)
         wrong = 0
         for _ in range(2):
+            every = mapped.every
             seen = {
                 text_id: (view[row : row + 4 * DIMS].tobytes(), view[code : code + DIMS + 8].tobytes())
-                for text_id, row, code in zip(mapped.every.ids, mapped.every.rows, mapped.every.codes, strict=True)
+                for text_id, row, code in zip(every.ids, mapped.vectors(every.ids), every.codes, strict=True)
             }
             selected = reader._connection.execute(
                 f"SELECT v.id, v.vec, c.code FROM vectors.v{lane.id} v JOIN vectors.c{lane.id} c USING (id)"
             )
             expected = {text_id: (vector, code) for text_id, vector, code in selected}
             wrong += len(seen.items() ^ expected.items())
-            best, scores, _ = kernels.search_codes(
-                mapped.base, mapped.every.codes, mapped.every.rows, mapped.every.ids, DIMS, query, 5
-            )
+            found = mapped.top(every, query, 5)
             rows = np.frombuffer(b"".join(vector for vector, _ in expected.values()), np.float32).reshape(-1, DIMS)
             plain = dict(zip(expected, kernels.scores(rows, query).tolist(), strict=True))
             order = sorted(plain, key=lambda text_id: (-plain[text_id], text_id))[:5]
-            wrong += best[best >= 0].tolist() != order
-            wrong += scores[best >= 0].tolist() != [plain[text_id] for text_id in order]
+            wrong += found != [(text_id, plain[text_id]) for text_id in order]
             time.sleep(pause)
         return wrong
 
@@ -124,10 +126,14 @@ with t.writers(Path(sys.argv[1]), 2):
         if lane_map is None:
             rows.close()
             continue
+        offsets = lane_map.vectors(lane_map.every.ids)
+        if offsets is None or (offsets < 0).any():
+            rows.close()
+            continue
         taken += 1
         view = t.np.frombuffer(lane_map.base, t.np.uint8)
         t.time.sleep(0.004)
-        seen = {int(i): view[o : o + 4 * t.DIMS].tobytes() for i, o in zip(lane_map.every.ids, lane_map.every.rows)}
+        seen = {int(i): view[o : o + 4 * t.DIMS].tobytes() for i, o in zip(lane_map.every.ids, offsets)}
         expected = dict(rows.execute("SELECT id, vec FROM vectors.v1"))
         wrong += seen != expected
         rows.close()
@@ -166,7 +172,7 @@ def test_a_log_that_cannot_be_drained_leads_to_select_with_the_same_answer(tmp_p
     index, lane = new_index(tmp_path)
     query = unit_rows(np.random.default_rng(1), 1)[0]
     with index.reader() as reader:
-        expected = reader._exact.top_texts(lane, query, 9, "SELECT id AS text_id FROM vectors.v1", ())
+        expected = reader._exact.top_texts(lane, query, 9, EVERY)
         assert reader.notes() == {"vectors": "map"}
     with closing(sqlite3.connect(tmp_path / "vectors.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN")
@@ -176,11 +182,11 @@ def test_a_log_that_cannot_be_drained_leads_to_select_with_the_same_answer(tmp_p
         writer._db.execute("INSERT INTO meta VALUES ('key', 'value')")
         writer._db.execute("COMMIT")
         with index.reader() as reader:
-            assert reader._exact.top_texts(lane, query, 9, "SELECT id AS text_id FROM vectors.v1", ()) == expected
+            assert reader._exact.top_texts(lane, query, 9, EVERY) == expected
             assert reader.notes() == {"vectors": "select"}
         other.execute("ROLLBACK")
     with index.reader() as reader:
-        assert reader._exact.top_texts(lane, query, 9, "SELECT id AS text_id FROM vectors.v1", ()) == expected
+        assert reader._exact.top_texts(lane, query, 9, EVERY) == expected
         assert reader.notes() == {"vectors": "map"}
     index.close()
 
@@ -203,7 +209,6 @@ def test_a_file_that_was_replaced_is_not_mapped(tmp_path: Path) -> None:
 
 def test_a_map_is_not_made_of_a_file_that_came_after_the_connection(tmp_path: Path) -> None:
     index, lane = new_index(tmp_path)
-    index._map = VectorMap(tmp_path / "vectors.sqlite")
     index._map._identity = (0, 0)
     with index.reader() as reader:
         reader.search_vector(lane, unit_rows(np.random.default_rng(1), 1)[0], 5, ())

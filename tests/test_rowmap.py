@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from fuzz_rowmap import COLUMN, NBYTES, TABLE, Case, damaged_case, fill, new_database, root_of, sound_cases
 from vademecum.errors import IndexCorruptError, UsageError
 from vademecum.kernels import rowmap_reference
-from vademecum.kernels.rowmap_reference import RowMap
+from vademecum.kernels.places import ABSENT, ELSEWHERE, RowMap
 
 try:
     from vademecum._native import rowmap
@@ -89,9 +89,9 @@ def assert_like_select(
 def assert_sought(twin: ModuleType, data: bytes, root: int, found: RowMap) -> None:
     """Each row is found alone, in any order, where the walk found it; its missing neighbours are not."""
     places = dict(zip(found.rowids.tolist(), found.offsets.tolist(), strict=True))
-    places |= dict.fromkeys(found.elsewhere.tolist(), rowmap_reference.ELSEWHERE)
+    places |= dict.fromkeys(found.elsewhere.tolist(), ELSEWHERE)
     beside = {min(max(rowid + step, -(2**63)), 2**63 - 1) for rowid in places for step in (-1, 1)} | {0}
-    places = dict.fromkeys(beside, rowmap_reference.ABSENT) | places
+    places = dict.fromkeys(beside, ABSENT) | places
     rowids = np.random.default_rng(1).permutation(np.array(list(places), np.int64))
     offsets = twin.seek(data, root, COLUMN, NBYTES, rowids)
     assert offsets.dtype == np.int64
@@ -410,7 +410,9 @@ def test_both_twins_say_the_same_of_any_damage(sound: list[Case], tmp_path: Path
 
 
 def in_file(path: Path, verdict: object) -> object:
-    return f"{path}: {verdict}; `vademecum rebuild` makes it anew from Markdown" if isinstance(verdict, str) else verdict
+    return (
+        f"{path}: {verdict}; `vademecum rebuild` makes it anew from Markdown" if isinstance(verdict, str) else verdict
+    )
 
 
 def test_sound_files_are_what_they_are_called(twin: ModuleType, sound: list[Case]) -> None:

@@ -2,10 +2,9 @@ import os
 
 import numpy as np
 from _typeshed import ReadableBuffer
-
 from numpy.typing import NDArray
 
-from vademecum.kernels.rowmap_reference import RowMap
+from vademecum.kernels.places import RowMap
 
 def walk(data: ReadableBuffer, root_page: int, column: int, nbytes: int) -> RowMap: ...
 def seek(

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vademecum.backends.snapshot import EmbeddedReader
-from vademecum.errors import IndexReplacedError
+from vademecum.errors import IndexReplacedError, IndexUnavailableError
 from vademecum.index import conditions, rows, schema
 from vademecum.settings import AnnSettings
-from vademecum.sqlite import Connection, ReaderPool, connect, exclusive, migrate, snapshot, translated
+from vademecum.sqlite import CLOSED, Connection, ReaderPool, connect, exclusive, migrate, snapshot, translated
 from vademecum.types import Calibration, Chunk, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
 from vademecum.vectors import store
 from vademecum.vectors.graphs import Graphs
@@ -45,26 +45,24 @@ class EmbeddedIndex:
         self._path = folder / INDEX_FILE
         self._writing = threading.RLock()
         self._sources: tuple[int, Mapping[str, Source]] = (-1, {})
+        self._writer: Connection | None = None
+        self._closed = False
+        self._identity: tuple[object, ...] | None = None
+        self._readers = ReaderPool(self._connect)
+        self._graphs = Graphs(folder / GRAPHS_FOLDER, ann or AnnSettings(), self._read, _LIVE)
         vectors_path = folder / VECTORS_FILE
         with translated(vectors_path):
-            connection = connect(vectors_path, page_size=store.PAGE_SIZE, autocheckpoint=store.AUTOCHECKPOINT)
-            try:
-                migrate(connection, vectors_path, store.MIGRATIONS)
-            finally:
-                connection.close()
-        with translated(self._path):
-            self._identity: tuple[object, ...] | None = None
-            self._writer = self._connect()
-            try:
-                migrate(self._writer, self._path, schema.MIGRATIONS)
-                self._adopt(spec)
-            except BaseException:
-                self._writer.close()
-                raise
-        self._identity = self._on_disk()
-        self._readers = ReaderPool(self._connect)
-        self._map = VectorMap(vectors_path)
-        self._graphs = Graphs(folder / GRAPHS_FOLDER, ann or AnnSettings(), self._read, _LIVE)
+            self._map = VectorMap(vectors_path, store.connect_alone(vectors_path))
+        try:
+            with translated(self._path):
+                first = self._connect()
+                self._readers.give_back(first)
+                migrate(first, self._path, schema.MIGRATIONS)
+                self._adopt(first, spec)
+            self._identity = self._on_disk()
+        except BaseException:
+            self.close()
+            raise
 
     def _on_disk(self) -> tuple[object, ...]:
         states = [(self._folder / name).stat() for name in (INDEX_FILE, VECTORS_FILE)]
@@ -93,12 +91,12 @@ class EmbeddedIndex:
             raise
         return connection
 
-    def _adopt(self, spec: IndexSpec) -> None:
+    def _adopt(self, connection: Connection, spec: IndexSpec) -> None:
         """Rows made by other rules go; ids given by another vectors file are forgotten and found again by hash.
 
         Writes only if there is something to mend: an open must not wait for another process's transaction.
         """
-        with snapshot(self._writer) as connection:
+        with snapshot(connection):
             uid = store.read_uid(connection)
             ours = schema.has_spec(connection, spec) and schema.vectors_uid(connection) == uid
             unlinked = connection.execute(
@@ -106,7 +104,7 @@ class EmbeddedIndex:
             ).fetchone()
         if ours and unlinked is None:
             return
-        with exclusive(self._writer) as connection:
+        with exclusive(connection):
             schema.adopt_spec(connection, spec)
             if schema.vectors_uid(connection) != uid:
                 connection.execute("UPDATE chunks SET text_id = NULL")
@@ -116,8 +114,13 @@ class EmbeddedIndex:
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         self._check_files()
-        with self._writing, translated(self._path), exclusive(self._writer) as connection:
-            yield connection
+        with self._writing, translated(self._path):
+            if self._closed:
+                raise IndexUnavailableError(CLOSED)
+            if self._writer is None:  # many who open a memory only read
+                self._writer = self._connect()
+            with exclusive(self._writer) as connection:
+                yield connection
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -224,7 +227,9 @@ class EmbeddedIndex:
         self._readers.close()
         self._map.close()
         with self._writing:
-            self._writer.close()
+            self._closed = True
+            if self._writer is not None:
+                self._writer.close()
 
 
 def _missing(lane: Lane) -> str:

@@ -63,7 +63,9 @@ class EmbeddedReader:
             return []
         condition, parameters = to_sql(self._needed(where))
         # Without a hint the planner takes the index of the filter, and reads most of it.
-        among = f"FROM json_each(?) j CROSS JOIN chunks c INDEXED BY chunks_text ON c.text_id = j.value WHERE {condition}"
+        among = (
+            f"FROM json_each(?) j CROSS JOIN chunks c INDEXED BY chunks_text ON c.text_id = j.value WHERE {condition}"
+        )
         allowed = Allowed(
             f"SELECT c.text_id FROM chunks c WHERE {condition} AND c.text_id IS NOT NULL",  # noqa: S608
             f"SELECT DISTINCT c.text_id {among}",

@@ -17,6 +17,7 @@ from vademecum.backends.embedded import INDEX_FILE, VECTORS_FILE
 from vademecum.errors import UsageError
 from vademecum.sqlite import connect, snapshot
 from vademecum.types import SHARED, Calibration, Chunk, Fingerprint, IndexSpec, Lane, Source
+from vademecum.vectors import store
 from vademecum.vectors.mapped import VectorMap
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def mapped_floats(folder: Path) -> Iterator[Floats | None]:
 
     None where the file cannot be mapped.
     """
-    vector_map = VectorMap(folder / VECTORS_FILE)
+    vector_map = VectorMap(folder / VECTORS_FILE, store.connect_alone(folder / VECTORS_FILE))
     connection = connect(folder / INDEX_FILE)
     try:
         connection.execute("ATTACH DATABASE ? AS vectors", (str(folder / VECTORS_FILE),))

@@ -8,9 +8,11 @@ document every function.
 import os
 
 from vademecum.errors import KernelError
+from vademecum.kernels.places import ELSEWHERE
 from vademecum.kernels.reference import TokenSets
 
 __all__ = [
+    "ELSEWHERE",
     "NAME",
     "FileMap",
     "TokenSets",

@@ -8,15 +8,15 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vademecum.errors import IndexCorruptError, UsageError
+from vademecum.errors import IndexCorruptError
 from vademecum.kernels.checks import check_array
+from vademecum.kernels.places import ABSENT, ELSEWHERE, RowMap, check_request
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -24,28 +24,7 @@ if TYPE_CHECKING:
 _HEADER = 100
 _INTERIOR, _LEAF = 5, 13
 _MAX_LEVELS = 20
-#: What `seek` says of a row that is not there, and of one that has to be read through SQL.
-ABSENT, ELSEWHERE = -1, -2
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowMap:
-    """Where one column's BLOBs lay in the file when it was walked. The arrays are int64 and read-only.
-
-    ``rowids[i]`` is the row whose BLOB begins ``offsets[i]`` bytes after the start of the file, in the order of these
-    addresses. ``elsewhere`` holds the other rowids, in the order of their cells' addresses: their value is no BLOB, is
-    of another length, or lies on overflow pages, so they have to be read through SQL. ``size`` is that of the file.
-    """
-
-    rowids: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    elsewhere: NDArray[np.int64]
-    size: int
-
-    def __post_init__(self) -> None:
-        for array in (self.rowids, self.offsets, self.elsewhere):
-            array.flags.writeable = False
 
 
 def walk(data: ReadableBuffer, root_page: int, column: int, nbytes: int) -> RowMap:
@@ -104,17 +83,6 @@ def seek(
     check_array("rowids", rowids, np.int64, 1)
     table = _Table(memoryview(data))
     return np.array([table.seek(root_page, rowid, column, nbytes) for rowid in rowids.tolist()], np.int64)
-
-
-def check_request(root_page: int, column: int, nbytes: int) -> None:
-    """Refuse what no table can have: UsageError."""
-    for name, value, least, most in (
-        ("root_page", root_page, 1, 2**32 - 1),
-        ("column", column, 0, 2**15),
-        ("nbytes", nbytes, 0, 2**31 - 1),
-    ):
-        if not least <= value <= most:
-            raise UsageError(f"{name} is {value}; it must be from {least} to {most}")
 
 
 def _fault(page: int, what: str, value: int) -> NoReturn:

@@ -2,9 +2,10 @@
 
 from vademecum.sqlite.connection import Connection, connect, damaged, exclusive, quarantine, snapshot, translated
 from vademecum.sqlite.migration import migrate
-from vademecum.sqlite.pool import ReaderPool
+from vademecum.sqlite.pool import CLOSED, ReaderPool
 
 __all__ = [
+    "CLOSED",
     "Connection",
     "ReaderPool",
     "connect",

@@ -31,13 +31,19 @@ class Connection(sqlite3.Connection):
         """See sqlite3.Connection."""
         super().__init__(*arguments, **options)
         self._notes: dict[Hashable, tuple[list[int], Any]] = {}
+        self._versions: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Begin a transaction in which versions are asked for once: none changes before its end."""
+        self._versions.clear()
+        self.execute("BEGIN")
 
     def noted(self, schemas: Sequence[str], key: Hashable, learn: Callable[[], T]) -> T:
         """``learn()``, or what it gave before if no other connection has committed to ``schemas`` since.
 
         None is not kept. Call within a transaction that has already read from each of the schemas.
         """
-        versions = [self.execute(f"PRAGMA {schema}.data_version").fetchone()[0] for schema in schemas]
+        versions = [self._version(schema) for schema in schemas]
         known = self._notes.pop(key, None)
         value = known[1] if known is not None and known[0] == versions else learn()
         if value is not None:
@@ -45,6 +51,11 @@ class Connection(sqlite3.Connection):
         while len(self._notes) > MOST_NOTES:
             del self._notes[next(iter(self._notes))]
         return cast("T", value)
+
+    def _version(self, schema: str) -> int:
+        if schema not in self._versions:
+            (self._versions[schema],) = self.execute(f"PRAGMA {schema}.data_version").fetchone()
+        return self._versions[schema]
 
 
 def connect(path: Path, *, page_size: int = 4096, autocheckpoint: int = 1000, wal: bool = True) -> Connection:
@@ -98,9 +109,9 @@ def exclusive(connection: ConnectionT) -> Iterator[ConnectionT]:
 
 
 @contextmanager
-def snapshot(connection: ConnectionT) -> Iterator[ConnectionT]:
+def snapshot(connection: Connection) -> Iterator[Connection]:
     """A read transaction: everything inside sees one state of each attached file."""
-    connection.execute("BEGIN")
+    connection.begin()
     try:
         yield connection
     finally:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from vademecum.errors import IndexUnavailableError
 from vademecum.sqlite.connection import Connection, snapshot
 
+#: What is said to whoever uses an index after its end.
+CLOSED = "the memory has been closed; open it again"
 #: Readers at once, further ones wait; and connections kept for the next ones. Each holds a few descriptors.
 MOST_READERS, MOST_IDLE = 16, 4
 
@@ -36,19 +38,20 @@ class ReaderPool:
                 connection.close()
                 raise
             except BaseException:
-                self._give_back(connection)
+                self.give_back(connection)
                 raise
-            self._give_back(connection)
+            self.give_back(connection)
 
     def _take(self) -> Connection:
         with self._lock:
             if self._closed:
-                raise IndexUnavailableError("the memory has been closed; open it again")
+                raise IndexUnavailableError(CLOSED)
             if self._idle:
                 return self._idle.pop()
         return self._open()
 
-    def _give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection that nobody uses any more for the next reader."""
         with self._lock:
             if not self._closed and len(self._idle) < MOST_IDLE:
                 self._idle.append(connection)

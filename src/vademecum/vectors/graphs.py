@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,6 @@ class Graphs:
         self.threshold = settings.threshold
         self._stop = threading.Event()
         self._upkeep = Upkeep(folder, settings, read, live, self._stop)
-        self._installed = hnsw.installed()
         self._kept: dict[int, Kept] = {}
         #: By lane: texts to add, or None for a comparison of graph and lane.
         self._jobs: dict[int, tuple[Lane, Ids | None]] = {}
@@ -45,11 +45,15 @@ class Graphs:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
+    @cached_property
+    def _installed(self) -> bool:
+        return hnsw.installed()  # a look into every folder of the path: not for who has few rows
+
     # -- asked by searches ----------------------------------------------------------------------------------------
 
     def possible(self, highest: int) -> bool:
         """Whether a lane with this highest text id may have a graph: a cheap question to begin with."""
-        return self._installed and highest > self.threshold
+        return highest > self.threshold and self._installed
 
     def serving(self, lane: Lane) -> tuple[hnsw.Graph, Card] | None:
         """The lane's graph and what is known of it, if there is one now."""

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vademecum.errors import IndexCorruptError
-from vademecum.sqlite import Connection, connect
+from vademecum.sqlite import Connection
 from vademecum.types import Lane
-from vademecum.vectors.store import AUTOCHECKPOINT, CODE_EXTRA, PAGE_SIZE
+from vademecum.vectors.store import CODE_EXTRA
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,13 +90,13 @@ class MappedLane:
 
         None when one lies in overflow pages or a page is damaged: then SELECT answers, or says what is wrong.
         """
-        from vademecum.kernels.rowmap_reference import ELSEWHERE
+        from vademecum import kernels
 
         try:
             offsets: Longs = self.base.seek(self.root, 1, 4 * self.dims, ids)
         except (IndexCorruptError, OSError):
             return None
-        return None if (offsets == ELSEWHERE).any() else offsets
+        return None if (offsets == kernels.ELSEWHERE).any() else offsets
 
     def every_vector(self) -> tuple[Longs, Longs]:
         """Offsets of all vectors in the order of their addresses, and their text ids."""
@@ -107,13 +107,16 @@ class MappedLane:
 class VectorMap:
     """The mapped vectors file of one index. Safe to share between threads."""
 
-    def __init__(self, path: Path) -> None:
-        """Make it right after the first connection: the file there now is the one that connections read."""
+    def __init__(self, path: Path, checkpointer: Connection) -> None:
+        """``checkpointer`` is a connection to the file, to be used for nothing else and closed with the map.
+
+        Make it right after that connection: the file there now is the one that connections read.
+        """
         self._path = path
         state = path.stat()
         self._identity = (state.st_dev, state.st_ino)
         self._lock = threading.Lock()
-        self._checkpointer: Connection | None = None
+        self._checkpointer: Connection | None = checkpointer
         self._map: Any = None
         self._unmappable = False
 
@@ -165,7 +168,7 @@ class VectorMap:
         """Whether the whole log is in the file. PASSIVE waits for nobody."""
         with self._lock:
             if self._checkpointer is None:
-                self._checkpointer = connect(self._path, page_size=PAGE_SIZE, autocheckpoint=AUTOCHECKPOINT)
+                return False
             try:
                 busy, log, moved = self._checkpointer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             except sqlite3.OperationalError:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vademecum.errors import ProviderReplyError
+from vademecum.sqlite import Connection, connect, migrate
 from vademecum.types import Calibration, Fingerprint, Lane
 
 if TYPE_CHECKING:
@@ -39,6 +41,18 @@ def _first(connection: sqlite3.Connection) -> None:
 
 
 MIGRATIONS = (_first,)
+
+
+def connect_alone(path: Path) -> Connection:
+    """A connection to the vectors file alone, which is created or brought to the newest schema. Raises sqlite3 errors
+    as they are, and IndexFormatError."""
+    connection = connect(path, page_size=PAGE_SIZE, autocheckpoint=AUTOCHECKPOINT)
+    try:
+        migrate(connection, path, MIGRATIONS)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def read_uid(connection: sqlite3.Connection) -> str:
