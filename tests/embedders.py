@@ -18,6 +18,7 @@ from vademecum.errors import ProviderRefusedError
 from vademecum.types import Calibration, Fingerprint
 
 if TYPE_CHECKING:
+    from vademecum.sync import EmbedTexts
     from vademecum.types import Matrix, Vector
 
 _HAN_TO_HANGUL = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -127,3 +128,17 @@ class HashedEmbedder:
         for text in texts:
             if any(part in text for part in self.poison):
                 raise ProviderRefusedError("test: this input is refused")
+
+
+def embed_all(embed_texts: EmbedTexts, texts: Sequence[str]) -> tuple[list[Vector | None], list[tuple[int, str]]]:
+    """One vector or None per text, and (position, reason) for each None; every text is told of exactly once."""
+    rows: dict[int, Vector | None] = {}
+    refused: list[tuple[int, str]] = []
+    for done in embed_texts(texts):
+        for position, row in enumerate([None] if done.vectors is None else done.vectors, done.first):
+            assert position not in rows, f"text {position} came twice"
+            rows[position] = row
+        if done.vectors is None:
+            refused.append((done.first, done.note))
+    assert sorted(rows) == list(range(len(texts)))
+    return [rows[position] for position in range(len(texts))], refused

@@ -33,7 +33,7 @@ from typing import Any
 
 from embedders import hashed_row
 
-_EMBEDDINGS = "/v1/embeddings"
+_EMBEDDINGS = ("/v1/embeddings", "/v1/embeddings/multimodal")
 _CHAT = "/v1/chat/completions"
 
 
@@ -48,7 +48,8 @@ class Request:
     @property
     def inputs(self) -> list[str]:
         given = self.body.get("input", [])
-        return [given] if isinstance(given, str) else list(given)
+        texts = [given] if isinstance(given, str) else given
+        return [text["text"] if isinstance(text, dict) else text for text in texts]
 
 
 @dataclass
@@ -129,7 +130,10 @@ def vectors(
     first: Any = None,
     indices: Callable[[int], Any] | None = None,
     refuses: Callable[[str], bool] | None = None,
+    fails: Callable[[str], bool] | None = None,
     max_inputs: int | None = None,
+    max_text_bytes: int | None = None,
+    too_long: int = 400,
     allows_base64: bool = False,
     honours_dimensions: bool = True,
 ) -> Behaviour:
@@ -138,7 +142,7 @@ def vectors(
     ``extra`` vectors more (or fewer) than texts; ``shuffled``: in reverse, with the right indices; ``scale``: their
     length; ``first`` replaces the first vector (a list, or whatever else JSON can say); ``indices`` replaces each
     index. A request with a text that ``refuses``, with more than ``max_inputs`` texts or an empty one, or for base64
-    gets a 400.
+    gets a 400; with a text of more than ``max_text_bytes`` the status ``too_long``; with one that ``fails`` a 500.
     """
 
     def answer(exchange: Exchange) -> None:
@@ -152,7 +156,11 @@ def vectors(
             return _error(exchange, 400, f"单次请求的文本数量不能超过{max_inputs}条")
         if refuses is not None and any(map(refuses, inputs)):
             return _error(exchange, 400, "input was rejected")
-        asked = request.body.get("dimensions") if honours_dimensions else None
+        asked = request.body.get("dimensions", request.body.get("output_dimension")) if honours_dimensions else None
+        if max_text_bytes is not None and max(len(text.encode()) for text in inputs) > max_text_bytes:
+            return _error(exchange, too_long, "le texte est trop long pour le modèle")
+        if fails is not None and any(map(fails, inputs)):
+            return _error(exchange, 500, "tokenizer crashed", headers={"Retry-After": "0"})
         size = dims or asked or exchange.server.dims
         rows: list[Any] = [[scale * float(x) for x in hashed_row(text, size)] for text in inputs]
         rows = rows[: len(rows) + extra] if extra < 0 else rows + [rows[0]] * extra
@@ -160,6 +168,8 @@ def vectors(
             rows[0] = first
         numbers = [indices(i) if indices else i for i in range(len(rows))]
         data = [{"object": "embedding", "index": i, "embedding": row} for i, row in zip(numbers, rows, strict=True)]
+        if request.path.endswith("/multimodal"):
+            return exchange.send(200, {"object": "list", "data": {"object": "embedding", "embedding": rows[0]}})
         return exchange.send(200, {"object": "list", "data": data[::-1] if shuffled else data, "model": "loopback"})
 
     return answer
@@ -339,7 +349,7 @@ class Loopback:
             self.requests.append(request)
             if request.path == _CHAT:
                 behaviour = self._said.popleft() if self._said else self._always_said
-            elif request.path == _EMBEDDINGS:
+            elif request.path in _EMBEDDINGS:
                 behaviour = self._scripted.popleft() if self._scripted else self._default
             else:
                 behaviour = status(404, f"no route {request.path}")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from vademecum import config
 from vademecum.config import load_settings
 from vademecum.errors import SettingsError
-from vademecum.settings import ChunkSettings, Settings
+from vademecum.settings import PROVIDERS, ChunkSettings, Settings
 
 
 @pytest.fixture
@@ -186,15 +186,17 @@ def test_every_alias_leads_to_a_setting() -> None:
     assert set(config.ALIASES.values()) <= set(config.keys())
 
 
-@pytest.mark.parametrize("provider", ["gemini", "ollama"])
+@pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("line", ["embeddingProvider = {}", "[embedding]\nprovider = {}"])
-def test_the_first_seeds_other_providers_are_refused_with_the_way_out(root: Path, line: str, provider: str) -> None:
-    file = write_root(root, line.format(f'"{provider}"'))
-    message = refused(root, {})
-    assert provider in message
-    assert '"openai" with embedding.base_url' in message
-    assert str(file) in message
-    assert "base_url" in refused(None, {"VADEMECUM_EMBEDDING__PROVIDER": provider})
+def test_every_provider_can_be_named(root: Path, line: str, provider: str) -> None:
+    write_root(root, line.format(f'"{provider}"'))
+    assert load_settings(root, {}).embedding.provider == provider
+    assert load_settings(None, {"VADEMECUM_EMBEDDING__PROVIDER": provider}).embedding.provider == provider
+
+
+def test_a_provider_that_does_not_exist_is_refused_with_those_that_do(root: Path) -> None:
+    write_root(root, "embeddingProvider = 'cohere'")
+    assert "dashscope" in refused(root, {})
 
 
 @pytest.mark.parametrize(
@@ -363,6 +365,28 @@ def test_a_folder_from_elsewhere_cannot_say_where_notes_and_keys_are_sent(
     write_root(root, "")
     write_user(home, f"[{section}]\n{line}\n")
     load_settings(root, {"HOME": str(home)})
+
+
+def test_a_folder_from_elsewhere_cannot_have_a_key_sent_to_another_vendor(root: Path, home: Path) -> None:
+    write_user(home, "[embedding]\nprovider = 'gemini'\napi_key_env = 'MY_KEY'\n")
+    environ = {"HOME": str(home)}
+    file = write_root(root, "[embedding]\nprovider = 'zhipu'\n")
+    message = refused(root, environ)
+    assert "MY_KEY" not in message
+    for words in (
+        "embedding.provider cannot be 'zhipu'",
+        str(file),
+        "embedding.api_key_env",
+        "set VADEMECUM_EMBEDDING",
+    ):
+        assert words in message
+    chosen = {**environ, "VADEMECUM_EMBEDDING__PROVIDER": "voyage"}
+    assert load_settings(root, chosen).embedding.provider == "voyage", "the user's own word is above the folder's"
+    write_root(root, "[embedding]\nprovider = 'local'\n")
+    assert load_settings(root, environ).embedding.provider == "local"
+    write_user(home, "")
+    write_root(root, "[embedding]\nprovider = 'zhipu'\n")
+    assert load_settings(root, environ).embedding.provider == "zhipu"
 
 
 def test_an_absurd_number_is_a_settings_error(root: Path, home: Path) -> None:

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedders import HashedEmbedder
-from vademecum.embed import CachedQueries, batches, embed_isolating
+from vademecum.embed import CachedQueries
 from vademecum.embed.boundary import model_text, model_texts, unit_rows
 from vademecum.errors import (
     ProviderDownError,
     ProviderMissingError,
-    ProviderRefusedError,
     ProviderReplyError,
     UsageError,
 )
@@ -73,84 +72,6 @@ def test_rows_come_out_with_unit_length_in_float32():
 def test_a_vector_without_direction_is_refused_by_its_position(bad: Sequence[float]):
     with pytest.raises(ProviderReplyError, match="somewhere: the vector of text 1 is zero or not finite"):
         unit_rows([[1.0, 0.0], bad, [0.0, 1.0]], "somewhere")
-
-
-@given(st.lists(st.integers()), st.integers(1, 9))
-def test_batches_are_all_items_in_order_none_too_large(items: list[int], size: int):
-    parts = list(batches(items, size))
-    assert [item for part in parts for item in part] == items
-    assert all(0 < len(part) <= size for part in parts)
-    assert len(parts) == -(-len(items) // size)
-
-
-@given(st.lists(st.booleans(), max_size=33))
-def test_poisonous_texts_are_named_and_fail_nobody_else(poisonous: list[bool]):
-    texts = [f"{'poison' if bad else 'note'} number {i}" for i, bad in enumerate(poisonous)]
-    embedder = HashedEmbedder(batch_size=64, poison={"poison"})
-    rows, refused = embed_isolating(embedder, texts)
-    assert [position for position, _ in refused] == [i for i, bad in enumerate(poisonous) if bad]
-    assert all(reason == "test: this input is refused" for _, reason in refused)
-    for text, bad, row in zip(texts, poisonous, rows, strict=True):
-        if bad:
-            assert row is None
-        else:
-            np.testing.assert_array_equal(row, embedder.embed_documents([text])[0])
-
-
-def test_one_poisonous_text_among_64_costs_few_calls():
-    embedder = HashedEmbedder(batch_size=64, poison={"poison"})
-    embed_isolating(embedder, [*(f"note {i}" for i in range(40)), "poison", *(f"note {i}" for i in range(23))])
-    assert len(embedder.batches) <= 2 + 2 * 6
-
-
-def test_a_healthy_batch_is_one_call():
-    embedder = HashedEmbedder()
-    rows, refused = embed_isolating(embedder, ["a", "b", "c"])
-    assert (len(rows), refused, len(embedder.batches)) == (3, [], 1)
-    assert embed_isolating(embedder, []) == ([], [])
-    assert len(embedder.batches) == 1
-
-
-@pytest.mark.parametrize("error", [ProviderRefusedError("wrong key"), ProviderReplyError("wrong count")])
-def test_a_provider_that_refuses_everything_is_raised_not_blamed_on_the_texts(error: Exception):
-    embedder = HashedEmbedder(batch_size=64)
-    embedder.fail(error)
-    with pytest.raises(type(error)) as caught:
-        embed_isolating(embedder, [f"note {i}" for i in range(64)])
-    assert caught.value is error
-    assert len(embedder.batches) == 2
-
-
-@pytest.mark.parametrize("error", [ProviderDownError("503"), ProviderMissingError("no package")])
-def test_an_outage_stops_at_once(error: Exception):
-    embedder = HashedEmbedder(batch_size=64)
-    embedder.fail(error)
-    with pytest.raises(type(error)):
-        embed_isolating(embedder, [f"note {i}" for i in range(64)])
-    assert len(embedder.batches) == 1
-
-
-def test_an_outage_during_the_check_is_an_outage():
-    class Failing(HashedEmbedder):
-        def embed_documents(self, texts):
-            if len(self.batches) == 1:
-                self.fail(ProviderDownError("503"))
-            return super().embed_documents(texts)
-
-    with pytest.raises(ProviderDownError):
-        embed_isolating(Failing(poison={"bad"}), ["bad", "good"])
-
-
-def test_one_poisonous_reply_is_isolated_like_a_refusal():
-    class NanForOne(HashedEmbedder):
-        def embed_documents(self, texts):
-            rows = super().embed_documents(texts)
-            rows[["odd" in text for text in texts]] = np.nan
-            return unit_rows(rows, "nan server")
-
-    rows, refused = embed_isolating(NanForOne(), ["a", "b", "odd", "c"])
-    assert [row is None for row in rows] == [False, False, True, False]
-    assert refused == [(2, "nan server: the vector of text 0 is zero or not finite")]
 
 
 def test_a_repeated_question_is_embedded_once_and_cannot_be_altered():

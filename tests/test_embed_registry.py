@@ -10,6 +10,7 @@ from vademecum.embed import registry, resolve
 from vademecum.embed.e5 import E5Embedder
 from vademecum.embed.local import LocalEmbedder
 from vademecum.embed.remote import RemoteEmbedder
+from vademecum.embed.vendors import VENDORS
 from vademecum.providers import is_installed
 from vademecum.settings import EmbeddingSettings
 
@@ -41,6 +42,11 @@ def installed(monkeypatch: pytest.MonkeyPatch):
         (EVERYTHING, {}, {"provider": "openai", "base_url": "http://localhost:1/v1"}, RemoteEmbedder),
         (EVERYTHING, KEY, {"provider": "local"}, LocalEmbedder),
         (EVERYTHING, KEY, {"provider": "local-e5"}, E5Embedder),
+        (EVERYTHING, {}, {"provider": "ollama"}, RemoteEmbedder),
+        (EVERYTHING, {"OLLAMA_API_KEY": "k"}, {}, LocalEmbedder),
+        (EVERYTHING, {"VOYAGE_API_KEY": "k", "ARK_API_KEY": "k", "JINA_API_KEY": "k"}, {}, LocalEmbedder),
+        (EVERYTHING, {"GOOGLE_API_KEY": "k"}, {"api_key_env": "OTHER"}, LocalEmbedder),
+        (EVERYTHING, {"GOOGLE_API_KEY": "k", "OPENAI_API_KEY": "“”"}, {}, LocalEmbedder),
     ],
 )
 def test_the_first_that_can_be_had_is_taken(
@@ -79,6 +85,63 @@ def test_when_there_is_none_the_reason_says_what_to_do(
     for word in words:
         assert word in found.reason
     assert "sk-" not in found.reason
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ("OPENAI GOOGLE GEMINI LINKAI", "text-embedding-3-small at https://api.openai.com/v1"),
+        ("GOOGLE GEMINI LINKAI", "gemini-embedding-001 at https://generativelanguage.googleapis.com/v1beta/openai"),
+        ("GEMINI", "gemini-embedding-001 at https://generativelanguage.googleapis.com/v1beta/openai"),
+        ("LINKAI", "text-embedding-3-small at https://api.link-ai.tech/v1"),
+        ("", "nomic-embed-text at http://gpu:11434/v1"),
+    ],
+)
+def test_auto_goes_by_the_order_of_both_forerunners(installed, names: str, reason: str):
+    installed(*EVERYTHING)
+    environ = {f"{name}_API_KEY": "k" for name in names.split()} | {"OLLAMA_BASE_URL": "http://gpu:11434"}
+    assert resolve(EmbeddingSettings(), environ).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("provider", "environ", "address"),
+    [
+        ("gemini", {"GEMINI_API_KEY": "k"}, "https://generativelanguage.googleapis.com/v1beta/openai"),
+        ("ollama", {}, "http://localhost:11434/v1"),
+        ("ollama", {"OLLAMA_BASE_URL": "http://gpu:1/"}, "http://gpu:1/v1"),
+        ("ollama", {"OLLAMA_BASE_URL": "http://gpu:1/proxied"}, "http://gpu:1/proxied"),
+        (
+            "linkai",
+            {"LINKAI_API_KEY": "k", "LINKAI_API_BASE": "https://api.link-ai.tech"},
+            "https://api.link-ai.tech/v1",
+        ),
+        ("dashscope", {"DASHSCOPE_API_KEY": "k"}, "https://dashscope.aliyuncs.com/compatible-mode/v1"),
+        ("doubao", {"ARK_API_KEY": "k", "ARK_BASE_URL": "https://ark.example/api/v3"}, "https://ark.example/api/v3"),
+        ("zhipu", {"ZHIPUAI_API_KEY": "k"}, "https://open.bigmodel.cn/api/paas/v4"),
+        ("jina", {"JINA_API_KEY": "k"}, "https://api.jina.ai/v1"),
+        ("voyage", {"VOYAGE_API_KEY": "k"}, "https://api.voyageai.com/v1"),
+    ],
+)
+def test_each_vendor_is_found_by_its_own_variables(installed, provider: str, environ: dict[str, str], address: str):
+    installed("openai")
+    found = resolve(EmbeddingSettings(provider=provider), environ)
+    assert found.reason == f"{VENDORS[provider].model} at {address}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"provider": "voyage"}, "VOYAGE_API_KEY is not set; set it, or embedding.base_url"),
+        ({"provider": "zhipu", "api_key_env": "MINE"}, "MINE is not set"),
+        ({"provider": "custom"}, "embedding.base_url is not set"),
+        ({"provider": "custom", "base_url": "http://localhost:1/v1"}, "embedding.model is not set"),
+    ],
+)
+def test_what_a_named_vendor_lacks_is_said(installed, settings: dict[str, str], words: str):
+    installed("openai")
+    found = resolve(EmbeddingSettings(**settings), {"OPENAI_API_KEY": "k"})
+    assert found.embedder is None
+    assert words in found.reason
 
 
 def test_auto_says_why_a_configured_provider_was_passed_over(installed):

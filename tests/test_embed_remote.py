@@ -10,9 +10,11 @@ import pytest
 
 pytest.importorskip("openai", reason="the package openai is not installed (vademecum[openai])")
 
+from embedders import embed_all
 from loopback import Loopback, hang, status, vectors
-from vademecum.embed import embed_isolating
-from vademecum.embed.remote import MAX_REQUEST_BYTES, MAX_TEXT_BYTES, RemoteEmbedder
+from vademecum.embed import DocumentBatches
+from vademecum.embed.remote import RemoteEmbedder
+from vademecum.embed.vendors import VENDORS
 from vademecum.errors import ProviderDownError, ProviderRefusedError, ProviderReplyError, UsageError
 from vademecum.types import Calibration
 
@@ -52,7 +54,7 @@ def test_texts_are_cleaned_and_cut_before_they_are_sent(make, server):
     make().embed_documents(["a\0b", "", "\ud800x", "利" * 10_000])
     sent = server.inputs[0]
     assert sent[:3] == ["ab", " ", "x"]
-    assert len(sent[3].encode()) <= MAX_TEXT_BYTES
+    assert len(sent[3].encode()) <= VENDORS["openai"].text_bytes
     assert set(sent[3]) == {"利"}
 
 
@@ -99,7 +101,7 @@ def test_long_texts_are_spread_over_requests_in_order(make, server):
     assert rows.shape == (60, 64)
     assert [text for part in server.inputs for text in part] == texts
     assert server.count == 2
-    assert all(sum(len(text) for text in part) <= MAX_REQUEST_BYTES for part in server.inputs)
+    assert all(sum(len(text) for text in part) <= VENDORS["openai"].request_bytes for part in server.inputs)
 
 
 def test_no_documents_are_no_rows(make):
@@ -131,7 +133,7 @@ def test_documents_outlast_a_rate_limit(make, server):
 def test_one_poisonous_text_does_not_fail_the_others(make, server):
     server.always(vectors(refuses=lambda text: "poison" in text))
     texts = [*(f"note {n}" for n in range(20)), "poison", *(f"note {n}" for n in range(20, 40))]
-    rows, refused = embed_isolating(make(), texts)
+    rows, refused = embed_all(DocumentBatches(make()), texts)
     assert [position for position, _ in refused] == [20]
     assert "input was rejected" in refused[0][1]
     assert sum(row is not None for row in rows) == 40
@@ -141,7 +143,7 @@ def test_a_batch_that_is_too_large_for_the_provider_still_ends_embedded(make, se
     server.always(vectors(max_inputs=10))
     embedder = make()
     texts = [f"note {n}" for n in range(64)]
-    rows, refused = embed_isolating(embedder, texts)
+    rows, refused = embed_all(DocumentBatches(embedder), texts)
     assert refused == []
     for text, row in zip(texts, rows, strict=True):
         np.testing.assert_array_equal(row, embedder.embed_query(text))
@@ -150,8 +152,8 @@ def test_a_batch_that_is_too_large_for_the_provider_still_ends_embedded(make, se
 def test_a_wrong_key_is_not_blamed_on_64_texts(make, server):
     server.always(status(401, "no such key"))
     with pytest.raises(ProviderRefusedError, match="refused the key"):
-        embed_isolating(make(), [f"note {n}" for n in range(64)])
-    assert server.count == 2
+        embed_all(DocumentBatches(make()), [f"note {n}" for n in range(64)])
+    assert server.count == 1
 
 
 def test_priors_follow_the_model():

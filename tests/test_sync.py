@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 
 from embedders import HashedEmbedder
 from vademecum.backends import EmbeddedIndex
-from vademecum.embed import embed_isolating
+from vademecum.embed import DocumentBatches
 from vademecum.errors import ProviderDownError, StoreError
 from vademecum.settings import ChunkSettings
 from vademecum.store.layout import detect
@@ -44,7 +43,7 @@ class Bench:
         self.state = state
         self.index = EmbeddedIndex(state, SPEC)
         self.embedder = embedder
-        filler = VectorFiller(self.index, embedder, partial(embed_isolating, embedder)) if embedder else None
+        filler = VectorFiller(self.index, embedder, DocumentBatches(embedder)) if embedder else None
         self.syncer = Syncer(
             Places(detect(root), {"vault": vault} if vault else {}), self.index, CHUNKS, filler, time.time
         )

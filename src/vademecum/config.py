@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from vademecum.errors import SettingsError
+from vademecum.errors import SettingsError, shown
 from vademecum.settings import Settings
 
 PREFIX = "VADEMECUM_"
@@ -28,6 +28,9 @@ RESERVED = frozenset({"VADEMECUM_ROOT", "VADEMECUM_KERNELS", "VADEMECUM_EVAL_DAT
 #: Where notes and which secret are sent, and which other folders are read. A memory folder may come from somebody else,
 #: so its own file cannot say.
 NOT_FROM_ROOT = frozenset({"embedding.base_url", "embedding.api_key_env", "chat.base_url", "chat.api_key_env", "roots"})
+
+#: Providers that are sent no key; "auto" is sent the one that was named for it.
+_KEYLESS = ("auto", "none", "local", "local-e5")
 
 #: Names of Dexter's ``settings.memory``, understood wherever ours are.
 ALIASES = types.MappingProxyType(
@@ -47,7 +50,6 @@ ALIASES = types.MappingProxyType(
         "indexSessions": "index_sessions",
     }
 )
-_OTHER_PROVIDERS = ("gemini", "ollama")
 _WORDS_FOR = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 # Without waiting, should the file be a pipe. Zero where a system does not know the flag.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -77,10 +79,11 @@ def load_settings(
     user_file = _user_file(environ)
     if user_file is not None:
         given |= _from_tables(_read(user_file), str(user_file))
-    if root is not None:
-        given |= _from_root(root / ".vademecum" / "config.toml", user_file)
+    own = {} if root is None else _from_root(root / ".vademecum" / "config.toml", user_file)
+    given |= own
     given |= _from_environment(environ)
     given |= _from_tables(overrides or {}, "overrides")
+    _check_key_goes_home(given, own.get("embedding.provider"))
     settings: Settings = _build(Settings, "", given)
     return settings
 
@@ -131,6 +134,16 @@ def _from_root(file: Path, user_file: Path | None) -> dict[str, _Given]:
     return given
 
 
+def _check_key_goes_home(given: Mapping[str, _Given], by_root: _Given | None) -> None:
+    """A vendor chosen by the root's file must not get the key that was named for another one."""
+    provider, key = given.get("embedding.provider"), given.get("embedding.api_key_env")
+    if by_root is not None and provider is by_root and key is not None and by_root.value not in _KEYLESS:
+        raise SettingsError(
+            f"embedding.provider cannot be {shown(by_root.value)} in {by_root.place}, because embedding.api_key_env in "
+            f"{key.place} names a key that may belong to another one; set {PREFIX}EMBEDDING__PROVIDER"
+        )
+
+
 def _from_tables(tables: Mapping[str, object], origin: str) -> dict[str, _Given]:
     known = keys()
     groups = {name.rpartition(".")[0] for name in (*known, *ALIASES) if "." in name}
@@ -142,7 +155,7 @@ def _from_tables(tables: Mapping[str, object], origin: str) -> dict[str, _Given]
             raise _unknown(name, place, known)
         if key in given:
             raise SettingsError(f"{key} is set twice, in {given[key].place} and in {place}: keep one of them")
-        given[key] = _Given(_checked(key, value, place), place)
+        given[key] = _Given(value, place)
     return given
 
 
@@ -169,7 +182,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
         if variable not in variables:
             raise _unknown(variable, "the environment", variables)
         key, hint = variables[variable]
-        given[key] = _Given(_checked(key, _parsed(text, hint), variable), variable)
+        given[key] = _Given(_parsed(text, hint), variable)
     return given
 
 
@@ -186,15 +199,6 @@ def _parsed(text: str, hint: Any) -> object:
         return float(text) if float in choices else text
     except ValueError:
         return text
-
-
-def _checked(key: str, value: object, place: str) -> object:
-    if key == "embedding.provider" and value in _OTHER_PROVIDERS:
-        raise SettingsError(
-            f'embedding.provider = {value!r}: use "openai" with embedding.base_url (and embedding.api_key_env, '
-            f"embedding.model) set to {value}'s OpenAI-compatible address (set in {place})"
-        )
-    return value
 
 
 def _unknown(name: str, place: str, valid: Iterable[str]) -> SettingsError:

@@ -107,6 +107,14 @@ class IndexBackend(Protocol):
         """Store one unit vector per text hash; row i of ``vectors`` belongs to ``hashes[i]``."""
         ...
 
+    def recall(self, key: str) -> str | None:
+        """What was last recorded under ``key``, None if nothing was."""
+        ...
+
+    def record(self, key: str, value: str) -> None:
+        """Keep a small fact about a model for other processes and later times; it lives as long as the vectors."""
+        ...
+
     def distrust(self) -> None:
         """Have every source written anew, rows and words, when it is next replaced; until then the old rows answer.
 

@@ -14,6 +14,11 @@ from vademecum.errors import SettingsError, shown
 
 Fusion: TypeAlias = Literal["calibrated", "weighted", "rrf"]
 FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
+#: Where vectors come from. "custom" is any server of the OpenAI protocol, with an address and a model of its own.
+PROVIDERS = (
+    *("auto", "none", "local", "local-e5"),
+    *("openai", "gemini", "ollama", "linkai", "dashscope", "doubao", "zhipu", "jina", "voyage", "custom"),
+)
 LayoutName: TypeAlias = Literal["auto", "workspace", "flat"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 
@@ -60,7 +65,7 @@ class ChunkSettings:
 class EmbeddingSettings:
     """Which embedder turns text into vectors.
 
-    ``provider``: "auto", "openai" (any OpenAI-compatible address), "local", "local-e5" or "none". ``api_key_env``
+    ``provider``: one of PROVIDERS; ``model``, ``dimensions`` and ``base_url`` are its own where None. ``api_key_env``
     names the environment variable that holds the key (None: the vendor's usual one); the key itself is never a setting.
     Seconds are per call.
     """
@@ -75,7 +80,7 @@ class EmbeddingSettings:
     query_timeout_s: float = 10.0
 
     def __post_init__(self) -> None:
-        _choice("embedding.provider", self.provider, ("auto", "openai", "local", "local-e5", "none"))
+        _choice("embedding.provider", self.provider, PROVIDERS)
         _text("embedding.model", self.model)
         _text("embedding.base_url", self.base_url)
         _text("embedding.api_key_env", self.api_key_env)

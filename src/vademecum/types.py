@@ -195,6 +195,19 @@ class MissingText:
 
 
 @dataclass(frozen=True, slots=True)
+class Embedded:
+    """What came of the texts from position ``first`` on: one unit row each, or for one text the reason why it has none.
+
+    ``note`` is that reason, or what is to be told of a text that has a vector. ``lasting``: it would be refused again.
+    """
+
+    first: int
+    vectors: Matrix | None
+    note: str = ""
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Frequencies:
     """``total`` chunks in the index and, per term, how many of them contain it."""
 

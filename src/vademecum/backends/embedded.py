@@ -19,7 +19,7 @@ from vademecum.index import conditions, rows, schema
 from vademecum.settings import AnnSettings
 from vademecum.sqlite import CLOSED, Connection, ReaderPool, connect, exclusive, migrate, snapshot, translated
 from vademecum.types import Calibration, Chunk, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
-from vademecum.vectors import store
+from vademecum.vectors import notes, store
 from vademecum.vectors.graphs import Graphs
 from vademecum.vectors.mapped import VectorMap
 
@@ -192,6 +192,16 @@ class EmbeddedIndex:
             store.put(connection, lane, hashes, vectors)
         with self._transaction() as connection:
             connection.executemany(_LINK.format(which=_OF_HASH), [(digest,) for digest in hashes])
+
+    def recall(self, key: str) -> str | None:
+        """What was recorded under ``key``."""
+        with self._read() as connection:
+            return notes.recall(connection, key)
+
+    def record(self, key: str, value: str) -> None:
+        """Keep ``value`` under ``key``, beside the vectors."""
+        with self._transaction() as connection:
+            notes.record(connection, key, value)
 
     def distrust(self) -> None:
         """Have every source written anew when it is next replaced; until then the old rows answer."""

@@ -1,7 +1,8 @@
 """Text to unit vectors: embedders over providers and offline models, and how one is chosen."""
 
-from vademecum.embed.batching import batches, embed_isolating
+from vademecum.embed.batching import DocumentBatches, document_batches
+from vademecum.embed.limits import Limits
 from vademecum.embed.queries import CachedQueries
 from vademecum.embed.registry import Resolution, resolve
 
-__all__ = ["CachedQueries", "Resolution", "batches", "embed_isolating", "resolve"]
+__all__ = ["CachedQueries", "DocumentBatches", "Limits", "Resolution", "document_batches", "resolve"]

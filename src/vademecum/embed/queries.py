@@ -29,6 +29,11 @@ class CachedQueries:
         self._lock = threading.Lock()
 
     @property
+    def embedder(self) -> Embedder:
+        """The wrapped one, which asks its provider every time."""
+        return self._embedder
+
+    @property
     def fingerprint(self) -> Fingerprint:
         """The wrapped embedder's."""
         with own_errors():

@@ -1,29 +1,22 @@
-"""The embedder over an OpenAI-compatible provider."""
+"""The embedder over a remote provider."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vademecum.embed.batching import batches
 from vademecum.embed.boundary import model_text, model_texts, unit_rows
-from vademecum.errors import ProviderReplyError
-from vademecum.providers import OPENAI_URL, openai_client
-from vademecum.providers.embeddings import embed
+from vademecum.embed.vendors import VENDORS, Vendor
+from vademecum.errors import ProviderMissingError, ProviderReplyError
+from vademecum.providers import openai_client
+from vademecum.providers.embeddings import rows_of
 from vademecum.types import Calibration, Fingerprint
 
 if TYPE_CHECKING:
     from vademecum.providers.openai import OpenAIClient
     from vademecum.types import Matrix, Vector
-
-DEFAULT_MODEL = "text-embedding-3-small"
-
-#: OpenAI takes 8,192 tokens an input and 300,000 a request; no tokeniser of theirs makes more tokens than bytes.
-MAX_TEXT_BYTES = 8_000
-MAX_REQUEST_BYTES = 300_000
-
-#: Dimensions that need no call to find out. Only at OpenAI's own address: elsewhere a name proves nothing.
-_KNOWN_DIMS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 
 #: Priors for (lo, hi), by the start of the model's name; estimates for short English and Chinese notes, to be
 #: replaced by what a store's own vectors show. The last one is for unknown models: its low ``lo`` keeps
@@ -41,32 +34,37 @@ _DOCUMENT_RETRIES = 3
 class RemoteEmbedder:
     """Embedder port over HTTP; thread-safe. Nothing is loaded or called before the first use.
 
-    ``timeout_s`` bounds a request of documents, ``query_timeout_s`` a query, both with retries and waits included.
-    Texts are cut to :data:`MAX_TEXT_BYTES`. Raises the ProviderErrors of
-    :func:`vademecum.providers.embeddings.embed`, and ProviderMissingError without the package ``openai``.
+    What is None is the vendor's. ``timeout_s`` bounds a request of documents, ``query_timeout_s`` a query, both with
+    retries and waits included. Texts are cut to :attr:`max_text_bytes`. Raises the errors of
+    :meth:`vademecum.providers.openai.OpenAIClient.post`, and ProviderMissingError without the package ``openai``.
     """
 
     def __init__(
         self,
         *,
-        base_url: str = OPENAI_URL,
+        vendor: Vendor = VENDORS["openai"],
+        base_url: str | None = None,
         api_key: str | None = None,
         key_name: str = "OPENAI_API_KEY",
-        model: str = DEFAULT_MODEL,
+        model: str | None = None,
         dimensions: int | None = None,
         batch_size: int = 64,
         timeout_s: float = 60.0,
         query_timeout_s: float = 10.0,
     ) -> None:
-        self._base_url = base_url
+        name = model or vendor.model
+        if name is None:
+            raise ProviderMissingError("embedding.model is not set, and this provider has no model of its own")
+        self._vendor = vendor
+        self._base_url = base_url or vendor.base_url
         self._api_key = api_key
         self._key_name = key_name
-        self._model = model
-        self._dimensions = dimensions
-        self._batch_size = batch_size
+        self._model = name
+        self._dimensions = dimensions or (vendor.asks if name == vendor.model else None)
+        self._batch_size = min(batch_size, vendor.items_of(name))
         self._timeout_s = timeout_s
         self._query_timeout_s = query_timeout_s
-        self._dims = dimensions or (_KNOWN_DIMS.get(model) if base_url == OPENAI_URL else None)
+        self._dims = self._dimensions or (vendor.dims.get(name) if self._base_url == vendor.base_url else None)
         self._client: OpenAIClient | None = None
         self._lock = threading.Lock()
 
@@ -76,7 +74,17 @@ class RemoteEmbedder:
         if self._dims is None:
             self.embed_query("dimensions")
         assert self._dims is not None
-        return Fingerprint("openai", self._model, self._dims, base_url=self._base_url)
+        return Fingerprint(self._vendor.name, self._model, self._dims, base_url=self._base_url)
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._model
+
+    @property
+    def address(self) -> str:
+        """Where and by which model texts are embedded: what is learnt of one says nothing about another."""
+        return f"{self._base_url} {self._model}"
 
     @property
     def calibration(self) -> Calibration:
@@ -88,17 +96,29 @@ class RemoteEmbedder:
         """How many texts one call of embed_documents takes at most."""
         return self._batch_size
 
+    @property
+    def max_text_bytes(self) -> int:
+        """Bytes of UTF-8 to which a text is cut."""
+        return self._vendor.text_bytes
+
+    @property
+    def max_request_bytes(self) -> int:
+        """Bytes of UTF-8 that one request takes at most."""
+        return self._vendor.request_bytes
+
     def embed_query(self, text: str) -> Vector:
         """One unit vector, within ``query_timeout_s``."""
-        row: Vector = self._embed([model_text(text, MAX_TEXT_BYTES)], self._query_timeout_s, _QUERY_RETRIES)[0]
+        question = [model_text(text, self.max_text_bytes)]
+        row: Vector = self._embed(question, self._query_timeout_s, _QUERY_RETRIES, question=True)[0]
         return row
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """One unit row per text, in order; more than one request if the texts are too long together."""
         import numpy as np
 
-        parts = _requests(model_texts(texts, self._batch_size, MAX_TEXT_BYTES))
-        rows = [self._embed(part, self._timeout_s, _DOCUMENT_RETRIES) for part in parts]
+        cut = model_texts(texts, self._batch_size, self.max_text_bytes)
+        parts = batches(cut, self._batch_size, self.max_request_bytes)
+        rows = [self._embed(part, self._timeout_s, _DOCUMENT_RETRIES, question=False) for part in parts]
         return np.concatenate(rows) if rows else np.empty((0, self.fingerprint.dims), dtype=np.float32)
 
     def close(self) -> None:
@@ -108,10 +128,11 @@ class RemoteEmbedder:
         if client is not None:
             client.close()
 
-    def _embed(self, texts: Sequence[str], deadline: float, retries: int) -> Matrix:
+    def _embed(self, texts: Sequence[str], deadline: float, retries: int, *, question: bool) -> Matrix:
+        path, body = self._vendor.request(texts, self._model, self._dimensions, question=question)
         client = self._connected()
-        found = embed(client, texts, self._model, self._dimensions, deadline=deadline, retries=retries)
-        rows = unit_rows(found, self._base_url)
+        reply = client.post(path, body, deadline=deadline, retries=retries)
+        rows = unit_rows(rows_of(client.base_url, reply, len(texts), self._dimensions), self._base_url)
         with self._lock:
             expected = self._dims = self._dims or rows.shape[1]
         if rows.shape[1] != expected:
@@ -126,18 +147,3 @@ class RemoteEmbedder:
             if self._client is None:
                 self._client = openai_client(self._base_url, self._api_key, self._key_name)
             return self._client
-
-
-def _requests(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Consecutive texts, each group of at most MAX_REQUEST_BYTES of UTF-8."""
-    group: list[str] = []
-    size = 0
-    for text in texts:
-        length = len(text.encode())
-        if group and size + length > MAX_REQUEST_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(text)
-        size += length
-    if group:
-        yield group

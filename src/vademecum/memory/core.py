@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from vademecum.chunk import CHUNKER_ID
-from vademecum.embed import CachedQueries, Resolution, embed_isolating, resolve
+from vademecum.embed import CachedQueries, Resolution, document_batches, resolve
 from vademecum.errors import (
     IndexCorruptError,
     IndexReplacedError,
@@ -93,7 +92,7 @@ class Core:
         self.disabled = None
         filler = None
         if self._embedder is not None:
-            filler = VectorFiller(self.index, self._embedder, partial(embed_isolating, self._embedder))
+            filler = VectorFiller(self.index, self._embedder, document_batches(self._embedder, self.index))
         self.syncer = Syncer(self.places, self.index, chunk, filler, time.time)
 
     def open_index(self) -> IndexBackend:

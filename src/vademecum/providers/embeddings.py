@@ -1,44 +1,27 @@
-"""The ``/embeddings`` call of the OpenAI protocol: its request, and its reply in the order of the request."""
+"""The reply of an ``/embeddings`` call of the OpenAI protocol: checked, and put into the order of the request."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any
 
 from vademecum.errors import ProviderReplyError
 
-if TYPE_CHECKING:
-    from vademecum.providers.openai import OpenAIClient
 
+def rows_of(base_url: str, body: bytes | bytearray, count: int, dimensions: int | None) -> list[list[float]]:
+    """The vectors in a reply body, row i for input i; all finite, all of one length, not normalised.
 
-def embed(
-    client: OpenAIClient, texts: Sequence[str], model: str, dimensions: int | None, *, deadline: float, retries: int
-) -> list[list[float]]:
-    """One row of finite numbers per text, in the order of ``texts``, all of one length; not normalised.
-
-    ``dimensions`` is only sent if given; ``deadline`` and ``retries`` as in ``OpenAIClient.post``, whose errors are
-    raised, and ProviderReplyError if the reply is not what was asked for.
+    Raises ProviderReplyError, naming the address, unless there is exactly one vector per input, of ``dimensions``
+    numbers if given.
     """
-    if not texts:
-        return []
-    # "float": several compatible servers refuse base64, the protocol's default.
-    body: dict[str, Any] = {"input": list(texts), "model": model, "encoding_format": "float"}
-    if dimensions is not None:
-        body["dimensions"] = dimensions
-    reply = client.post("/embeddings", body, deadline=deadline, retries=retries)
     try:
-        return rows_of(reply, len(texts), dimensions)
+        return _rows(body, count, dimensions)
     except ProviderReplyError as error:
-        raise ProviderReplyError(f"{client.base_url}: {error}") from None
+        raise ProviderReplyError(f"{base_url}: {error}") from None
 
 
-def rows_of(body: bytes | bytearray, count: int, dimensions: int | None) -> list[list[float]]:
-    """The vectors in a reply body, row i for input i; all finite, all of one length.
-
-    Raises ProviderReplyError unless there is exactly one vector per input, of ``dimensions`` numbers if given.
-    """
+def _rows(body: bytes | bytearray, count: int, dimensions: int | None) -> list[list[float]]:
     items = _items(body)
     if len(items) != count:
         raise ProviderReplyError(f"{len(items)} vectors came back for {count} texts; none of them is used")
@@ -65,6 +48,8 @@ def _items(body: bytes | bytearray) -> list[object]:
     except ValueError as error:
         raise ProviderReplyError("the reply is not JSON; check embedding.base_url") from error
     items = reply.get("data") if isinstance(reply, Mapping) else None
+    if isinstance(items, Mapping):  # multimodal models answer with one vector and no list
+        return [{"index": 0, **items}]
     if not isinstance(items, list):
         raise ProviderReplyError('the reply has no list "data"; check embedding.base_url')
     return items

@@ -30,15 +30,18 @@ def find_endpoint(
     keys: Sequence[str] = ("OPENAI_API_KEY",),
     addresses: Sequence[str] = ("OPENAI_BASE_URL",),
     default_url: str = OPENAI_URL,
+    root_path: str = "",
+    needs_key: bool = True,
 ) -> Endpoint:
     """The endpoint that the settings ``section.base_url`` and ``section.api_key_env`` mean.
 
     ``keys`` and ``addresses`` are the variables of the vendor itself, looked up in order where a setting is None.
-    Without a key there has to be an address: a server of one's own may need none.
+    Where ``needs_key``, there has to be a key or an address: a server of one's own may need none. An address without a
+    path gets ``root_path``.
 
     Raises ProviderMissingError, naming the variable or setting that is wrong or not there.
     """
-    names = (api_key_env,) if api_key_env else tuple(keys)
+    names = (api_key_env,) if api_key_env else tuple(keys) or (f"{section}.api_key_env",)
     key_name = next((name for name in names if environ.get(name, "").strip()), names[0])
     key = environ.get(key_name, "").strip()
     address, place = base_url, f"{section}.base_url"
@@ -46,13 +49,16 @@ def find_endpoint(
         # The key beside the vendor's own address variable belongs to that server and must not go elsewhere.
         place = next((name for name in addresses if environ.get(name, "").strip()), place)
         address = environ.get(place, "").strip() or None
-    if not key and address is None:
+    if needs_key and not key and address is None:
         raise ProviderMissingError(
             f"{key_name} is not set; set it, or {section}.base_url for a server that needs no key"
         )
     if not (key.isascii() and key.isprintable()):
         raise ProviderMissingError(f"{key_name} holds characters that no key has; copy the key anew")
-    return Endpoint(normal_address(address or default_url, place), key or None, key_name)
+    if not (address or default_url):
+        raise ProviderMissingError(f"{section}.base_url is not set")
+    found = normal_address(address or default_url, place)
+    return Endpoint(found if urlsplit(found).path else found + root_path, key or None, key_name)
 
 
 def normal_address(url: str, key: str = "embedding.base_url") -> str:

@@ -29,6 +29,12 @@ _MAX_REPLY_BYTES = 256 * 2**20
 _MAX_QUOTE = 300
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 8.0
+#: What vendors call used-up credit, under several statuses: OpenAI, DeepSeek, DashScope, Zhipu, Ark.
+_NO_CREDIT = frozenset(
+    {"insufficient_quota", "billing_not_active", "insufficient_balance", "Arrearage", "1113", "AccountOverdueError"}
+)
+#: Gemini answers 400 to a wrong key.
+_BAD_KEY = re.compile(r"api key not valid|(invalid|incorrect) api key", re.IGNORECASE)
 #: Sent where a server needs no key: the protocol has no way to leave it out.
 _NO_KEY = "none"
 
@@ -133,12 +139,12 @@ class OpenAIClient:
     def _status_error(self, error: openai.APIStatusError, model: str) -> ProviderError:
         status = error.status_code
         said = f"HTTP {status}{self._quote(error.body)}"
-        if status in {401, 403}:
-            return ProviderRefusedError(f"{self.base_url} refused the key ({said}); check {self._key_name}", "key")
-        if status == 402 or "insufficient_quota" in {error.code, error.type}:
+        if status == 402 or not _NO_CREDIT.isdisjoint({str(error.code), str(error.type)}):
             return ProviderRefusedError(
                 f"{self.base_url}: the quota is used up ({said}); add credit or change the key", "quota"
             )
+        if status in {401, 403} or (status == 400 and _BAD_KEY.search(said)):
+            return ProviderRefusedError(f"{self.base_url} refused the key ({said}); check {self._key_name}", "key")
         if status == 404:
             return ProviderRefusedError(
                 f"{self.base_url} has no {self._section} model {model!r} ({said}); "

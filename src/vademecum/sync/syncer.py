@@ -84,6 +84,7 @@ class Syncer:
             report,
             embedded=filled.embedded,
             failed=(*report.failed, *filled.failed, *problem),
+            notices=(*report.notices, *filled.notices),
             pending=self.missing_vectors(),
         )
 

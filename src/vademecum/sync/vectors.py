@@ -9,18 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vademecum.chunk import embedding_text
 from vademecum.errors import ProviderError
 from vademecum.ports import Embedder, IndexBackend, Progress
-from vademecum.types import Lane, MissingText
+from vademecum.types import Embedded, Lane, MissingText
 
-if TYPE_CHECKING:
-    from vademecum.types import Vector
-
-#: Embeds texts; gives one vector or None per text, and (position, reason) for each None.
-EmbedTexts = Callable[[Sequence[str]], tuple[Sequence["Vector | None"], Sequence[tuple[int, str]]]]
+#: Embeds texts in batches of its own choice; each record is final when it is given.
+EmbedTexts = Callable[[Sequence[str]], Iterator[Embedded]]
 
 #: Texts fetched from the index at a time.
 _PAGE = 1024
@@ -28,11 +24,15 @@ _PAGE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """How many texts got a vector, (path, reason) for those that never will, and what ended the run before its time."""
+    """How many texts got a vector, (path, reason) for those that got none, and what ended the run before its time.
+
+    ``notices`` pair a path with what is to be told of a text that did get one.
+    """
 
     embedded: int
     failed: tuple[tuple[str, str], ...]
     problem: ProviderError | None = None
+    notices: tuple[tuple[str, str], ...] = ()
 
 
 class VectorFiller:
@@ -42,8 +42,8 @@ class VectorFiller:
         self._index = index
         self._embedder = embedder
         self._embed_texts = embed_texts
-        self._refused: dict[bytes, str] = {}
-        self._total = 0
+        #: Texts that got no vector, by hash, and whether that is for good.
+        self._set_aside: dict[bytes, bool] = {}
 
     def lane(self) -> Lane:
         """The embedder's lane in the index."""
@@ -53,40 +53,45 @@ class VectorFiller:
         """Embed until nothing is missing, ``stop`` is set or the provider fails.
 
         Finished batches are kept whatever happens afterwards. A text that the provider refuses is named by its file,
-        and not tried again by this object.
+        and not tried again by this object; one that made it fail is tried again by later runs, after all others.
         """
         embedded = 0
         failed: list[tuple[str, str]] = []
+        notices: list[tuple[str, str]] = []
+        problem: ProviderError | None = None
         try:
-            for done, refused in self._batches(stop):
-                embedded += done
-                failed += refused
+            lane = self.lane()
+            total = self._index.count_missing(lane)
+            for texts, done in self._batches(lane, stop):
+                if done.vectors is None:
+                    self._set_aside[texts[0].hash] = done.lasting
+                    failed.append((texts[0].path, done.note))
+                else:
+                    self._index.put_vectors(lane, [text.hash for text in texts], done.vectors)
+                    embedded += len(texts)
+                    if done.note:
+                        notices.append((texts[0].path, f"{texts[0].path}: {done.note}"))
                 if progress is not None:
-                    progress("vectors", embedded + len(failed), self._total)
+                    progress("vectors", embedded + len(failed), total)
         except ProviderError as error:
-            return Filled(embedded, tuple(failed), error)
-        return Filled(embedded, tuple(failed))
+            problem = error
+        return Filled(embedded, tuple(failed), problem, tuple(notices))
 
-    def _batches(self, stop: threading.Event) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-        lane = self.lane()
-        self._total = self._index.count_missing(lane)
+    def _batches(self, lane: Lane, stop: threading.Event) -> Iterator[tuple[Sequence[MissingText], Embedded]]:
+        earlier = [digest for digest, lasting in self._set_aside.items() if not lasting]
+        yield from self._pages(lane, stop)
+        for digest in earlier:
+            del self._set_aside[digest]
+        if earlier:
+            yield from self._pages(lane, stop)
+
+    def _pages(self, lane: Lane, stop: threading.Event) -> Iterator[tuple[Sequence[MissingText], Embedded]]:
         while not stop.is_set():
-            page = self._index.missing_vectors(lane, _PAGE + len(self._refused))
-            page = [text for text in page if text.hash not in self._refused]
+            page = self._index.missing_vectors(lane, _PAGE + len(self._set_aside))
+            page = [text for text in page if text.hash not in self._set_aside]
             if not page:
                 return
-            for start in range(0, len(page), self._embedder.batch_size):
+            for done in self._embed_texts([embedding_text(text.heading, text.text) for text in page]):
+                yield page[done.first : done.first + (1 if done.vectors is None else len(done.vectors))], done
                 if stop.is_set():
                     return
-                yield self._batch(lane, page[start : start + self._embedder.batch_size])
-
-    def _batch(self, lane: Lane, batch: Sequence[MissingText]) -> tuple[int, list[tuple[str, str]]]:
-        import numpy as np
-
-        vectors, failures = self._embed_texts([embedding_text(text.heading, text.text) for text in batch])
-        pairs = [(text.hash, vector) for text, vector in zip(batch, vectors, strict=True) if vector is not None]
-        if pairs:
-            self._index.put_vectors(lane, [digest for digest, _ in pairs], np.stack([vector for _, vector in pairs]))
-        for position, reason in failures:
-            self._refused[batch[position].hash] = reason
-        return len(pairs), [(batch[position].path, reason) for position, reason in failures]
