@@ -139,7 +139,7 @@ def test_an_embedder_of_the_host_may_raise_anything_and_search_goes_on(root: Pat
 def test_a_provider_that_is_down_is_not_asked_for_every_search(root: Path) -> None:
     write(root, "a.md", "the passport lies in the drawer\n")
     embedder = HashedEmbedder()
-    embedder.fail(ProviderDownError("connection refused"))
+    embedder.fail(ProviderDownError("connection refused", "unreachable"))
     with Memory.open(root, settings=NONE, embedder=embedder) as memory:
         for _ in range(5):
             assert paths(memory.search("passport", wait_ms=-1)) == ["a.md"]
