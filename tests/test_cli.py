@@ -459,6 +459,7 @@ def test_get_as_json(run: Run, page: str) -> None:
         "total_lines": 5,
         "text": "zwei\n三",
         "truncated": False,
+        "hash": answer["hash"],
     }
 
 

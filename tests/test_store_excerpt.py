@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -20,21 +22,26 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def lines(*values: object, truncated: bool = False) -> Excerpt:
+    """An excerpt whose hash is not judged."""
+    return Excerpt(*values, truncated, ANY)  # type: ignore[arg-type]
+
+
 def test_lines_are_exact_and_numbered_from_one(root: Path) -> None:
-    assert read_lines(root, "x.md") == Excerpt("x.md", 1, 5, 5, "one\ntwo\nthree\n\nfive")
-    assert read_lines(root, "x.md", 2, 2) == Excerpt("x.md", 2, 3, 5, "two\nthree")
-    assert read_lines(root, "x.md", 4, 1) == Excerpt("x.md", 4, 4, 5, "")
-    assert read_lines(root, "x.md", 5, 99) == Excerpt("x.md", 5, 5, 5, "five")
+    assert read_lines(root, "x.md") == lines("x.md", 1, 5, 5, "one\ntwo\nthree\n\nfive")
+    assert read_lines(root, "x.md", 2, 2) == lines("x.md", 2, 3, 5, "two\nthree")
+    assert read_lines(root, "x.md", 4, 1) == lines("x.md", 4, 4, 5, "")
+    assert read_lines(root, "x.md", 5, 99) == lines("x.md", 5, 5, 5, "five")
 
 
 def test_a_final_line_end_opens_no_further_line(root: Path) -> None:
     (root / "y.md").write_text("a\nb\n")
-    assert read_lines(root, "y.md") == Excerpt("y.md", 1, 2, 2, "a\nb")
+    assert read_lines(root, "y.md") == lines("y.md", 1, 2, 2, "a\nb")
 
 
 def test_beyond_the_end_there_is_no_text_and_the_total_says_why(root: Path) -> None:
-    assert read_lines(root, "x.md", 50) == Excerpt("x.md", 50, 0, 5, "")
-    assert read_lines(root, "empty.md") == Excerpt("empty.md", 1, 0, 0, "")
+    assert read_lines(root, "x.md", 50) == lines("x.md", 50, 0, 5, "")
+    assert read_lines(root, "empty.md") == lines("empty.md", 1, 0, 0, "")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +50,7 @@ def test_beyond_the_end_there_is_no_text_and_the_total_says_why(root: Path) -> N
 )
 def test_the_cap_cuts_after_a_whole_line_and_says_so(root: Path, cap: int, text: str, end: int) -> None:
     (root / "y.md").write_text("ab\n日\nx\n", encoding="utf-8")
-    assert read_lines(root, "y.md", max_bytes=cap) == Excerpt("y.md", 1, end, 3, text, truncated=cap < 8)
+    assert read_lines(root, "y.md", max_bytes=cap) == lines("y.md", 1, end, 3, text, truncated=cap < 8)
 
 
 def test_a_line_longer_than_the_cap_is_cut_between_characters(root: Path) -> None:
@@ -85,3 +92,7 @@ def test_an_excerpt_is_a_run_of_the_files_lines_within_the_cap(
     assert found.truncated == (found.text != wanted)
     if found.end_line and not found.truncated:
         assert lines[start - 1 : found.end_line] == found.text.split("\n")
+
+
+def test_the_hash_is_that_of_the_whole_file(root: Path) -> None:
+    assert read_lines(root, "x.md", 2, 1).hash == sha256((root / "x.md").read_bytes()).hexdigest()

@@ -10,6 +10,7 @@
     │   ├── MissingFileError     no such file
     │   ├── UnreadableFileError  exists, but cannot be read or decoded; never overwritten
     │   ├── WriteError           could not be written; the old content is still there
+    │   ├── MatchError           the text to be changed is not there, or there more than once
     │   ├── ConflictError        not the content that the caller had in mind; nothing was changed
     │   └── LockTimeoutError     another process holds the root's lock      (retryable)
     ├── IndexUnavailableError    the index cannot be used
@@ -83,6 +84,18 @@ class UnreadableFileError(StoreError):
 
 class WriteError(StoreError):
     """Writing failed; the file still holds its old content."""
+
+
+class MatchError(StoreError):
+    """The text to be changed does not stand on the page, or stands there more than once; nothing was changed.
+
+    ``lines`` are where it stands, or where something like it does; counted from 1.
+    """
+
+    def __init__(self, message: str, lines: tuple[int, ...]) -> None:
+        """See the class."""
+        super().__init__(message)
+        self.lines = lines
 
 
 class ConflictError(StoreError):

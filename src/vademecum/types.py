@@ -305,7 +305,10 @@ class SearchResult(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Lines of one file. ``end_line`` is 0 for an empty file; ``truncated`` says that the size cap cut the text."""
+    """Lines of one file. ``end_line`` is 0 for an empty file; ``truncated`` says that the size cap cut the text.
+
+    ``hash`` is the SHA-256 of the whole file: what `Memory.edit` may be told to expect.
+    """
 
     path: str
     start_line: int
@@ -313,6 +316,7 @@ class Excerpt:
     total_lines: int
     text: str
     truncated: bool = False
+    hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +361,18 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """What an edit did: the lines (from 1) at which the new text now stands, the content hash of the page, and the
+    number of the change in the log, None if nothing had to be written."""
+
+    path: str
+    lines: tuple[int, ...]
+    hash: str
+    entry: int | None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LogEntry:
     """One change of a page, as the journal has it.
 
@@ -373,6 +389,14 @@ class LogEntry:
     undoes: int | None
     before: str | None
     after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A change and what it did to the page, as ``diff -u`` shows it; "" for a page that only moved."""
+
+    entry: LogEntry
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

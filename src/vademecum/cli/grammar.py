@@ -38,12 +38,14 @@ class CommandParser(Parser):
             elif self._is_text(arg):
                 texts.append(arg)
             else:
-                options.append(arg)
                 action = self._option_string_actions.get(arg)
-                if action is not None and action.nargs is None:
-                    options += islice(rest, 1)  # its value
+                values = [*islice(rest, 1)] if action is not None and action.nargs is None else []
+                # In one word, or a value that begins with "-" would be taken for an option.
+                options += [f"{arg}={values[0]}"] if values and arg.startswith("--") else [arg, *values]
         takes_text = any(not action.option_strings for action in self._actions)
-        return [*options, "--", *texts] if texts and takes_text else list(args)
+        if texts and not takes_text:
+            return list(args)
+        return [*options, "--", *texts] if texts else options
 
     def _is_text(self, arg: str) -> bool:
         if not arg.startswith("-") or arg == "-" or _OPTION_LIKE.fullmatch(arg):

@@ -48,6 +48,17 @@ def print_text(text: str) -> None:
     print(shown, end="" if shown.endswith("\n") or not shown else "\n")
 
 
+def print_diff(text: str) -> None:
+    """A unified diff, coloured as such on a terminal."""
+    if not sys.stdout.isatty():
+        print_text(text)
+        return
+    colours = {"+": "32", "-": "31", "@": "36"}
+    for line in text.splitlines():
+        colour = "1" if line.startswith(("+++ ", "--- ")) else colours.get(line[:1])
+        print(visible(line) if colour is None else paint(line, colour))
+
+
 def visible(text: str) -> str:
     """``text`` with its control characters shown, so that they cannot steer a terminal."""
     return text.translate(_CONTROLS)

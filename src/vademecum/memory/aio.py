@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from vademecum.memory.facade import Memory
-from vademecum.types import Context, Excerpt, SearchResult, Status, SyncReport, Written
+from vademecum.types import Context, Diff, Edited, Excerpt, LogEntry, SearchResult, Status, SyncReport, Written
 
 
 class AsyncMemory:
@@ -29,6 +29,26 @@ class AsyncMemory:
     async def remember(self, text: str, **options: Any) -> Written:
         """See `Memory.remember`."""
         return await asyncio.to_thread(self.memory.remember, text, **options)
+
+    async def edit(self, path: str, old: str, new: str, **options: Any) -> Edited:
+        """See `Memory.edit`."""
+        return await asyncio.to_thread(self.memory.edit, path, old, new, **options)
+
+    async def forget(self, path: str, text: str, **options: Any) -> Edited:
+        """See `Memory.forget`."""
+        return await asyncio.to_thread(self.memory.forget, path, text, **options)
+
+    async def log(self, path: str | None = None) -> tuple[LogEntry, ...]:
+        """See `Memory.log`."""
+        return await asyncio.to_thread(self.memory.log, path)
+
+    async def diff(self, id: int) -> Diff:
+        """See `Memory.diff`."""
+        return await asyncio.to_thread(self.memory.diff, id)
+
+    async def undo(self, id: int | None = None) -> LogEntry:
+        """See `Memory.undo`."""
+        return await asyncio.to_thread(self.memory.undo, id)
 
     async def search(self, query: str, **options: Any) -> SearchResult:
         """See `Memory.search`."""

@@ -27,27 +27,29 @@ from vademecum.memory.core import Core, acquire
 from vademecum.memory.filters import conditions
 from vademecum.memory.reading import Reading
 from vademecum.memory.status import take_status
+from vademecum.memory.writing import Writing
 from vademecum.ports import Embedder, Progress
 from vademecum.search import Answer, Request, search
 from vademecum.settings import FUSIONS, Fusion, Settings
 from vademecum.store.context import gather
 from vademecum.store.layout import valid_id
-from vademecum.store.remember import remember
 from vademecum.store.root import create as create_root
-from vademecum.types import Context, Excerpt, SearchResult, Status, SyncReport, Viewer, Where, Written
+from vademecum.types import ORIGINS, Context, Excerpt, Origin, SearchResult, Status, SyncReport, Viewer, Where
 
 #: A search meets at most this many indexes that turn out to be damaged or closed by somebody who mends them.
 _TRIES = 3
 
 
-class Memory:
+class Memory(Writing):
     """A folder of Markdown that can be searched. Safe to share between threads; use it as a context manager.
 
     ``user`` and ``agent`` say for whom it is opened; they come from the host program. A viewer reads what is shared
     and its own; what it remembers goes to its own files.
     """
 
-    def __init__(self, core: Core, release: Callable[[], None], settings: Settings, viewer: Viewer) -> None:
+    def __init__(
+        self, core: Core, release: Callable[[], None], settings: Settings, viewer: Viewer, origin: Origin = "person"
+    ) -> None:
         """Use `Memory.open`."""
         self._core = core
         # Also when the object is dropped, and at exit: work in daemon threads then stops between two batches.
@@ -55,6 +57,7 @@ class Memory:
         self.settings = settings
         self._viewer = viewer
         self._reading = Reading(core.layout, core.places, viewer, core.today)
+        self._origin = origin
 
     @classmethod
     def open(
@@ -66,10 +69,12 @@ class Memory:
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         create: bool = True,
+        origin: Origin = "person",
     ) -> Self:
         """Open the memory at ``root``, made if it does not exist and ``create`` is true.
 
         ``settings`` default to the configuration files and the environment. ``embedder`` replaces the configured one.
+        ``origin`` says on whose behalf pages will be written: "agent" for tools that a model calls.
         Raises StoreError for a folder that is missing or no folder, SettingsError and UsageError. An index that cannot
         be opened raises nothing: searches then answer empty and say why.
         """
@@ -79,6 +84,7 @@ class Memory:
         )
         if not isinstance(settings, Settings | None):
             raise UsageError(f"settings = {shown(settings)}: expected Settings")
+        origin = arguments.choice("origin", origin, ORIGINS)
         folder = arguments.root_folder(root)
         if create and not folder.exists():
             create_root(folder)
@@ -88,27 +94,12 @@ class Memory:
         real = Path(os.path.realpath(folder))
         settings = settings or load_settings(real, environment())
         core, release = acquire(real, settings, embedder, environment())
-        return cls(core, release, settings, viewer)
+        return cls(core, release, settings, viewer, origin)
 
     @property
     def root(self) -> Path:
         """The real path of the folder."""
         return self._core.root
-
-    # -- writing ------------------------------------------------------------------------------------------------
-
-    def remember(self, text: str, *, daily: bool = False, file: str | None = None) -> Written:
-        """Append ``text`` to MEMORY.md, to today's daily file, or to ``file``; returns where it stands.
-
-        A single plain line becomes a list item. The text is searchable in the next call. Raises UsageError for
-        blank text, PathError for a file outside the viewer's memory, and StoreError kinds when writing fails.
-        """
-        if daily and file is not None:
-            raise UsageError("daily and file are both given: choose one")
-        target = file if file is not None else "daily" if daily else "long_term"
-        written = remember(self._core.layout, text, self._own_path(target))
-        self._core.index_file(written.path)
-        return written
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -230,9 +221,6 @@ class Memory:
         """What this viewer may be told: nothing about a file that it may not read."""
         return tuple(text for path, text in notices if self._may_read(path))
 
-    def _may_read(self, path: str) -> bool:
-        return self._reading.may_read(path)
-
     # -- upkeep -------------------------------------------------------------------------------------------------
 
     def sync(self, *, progress: Progress | None = None) -> SyncReport:
@@ -264,11 +252,6 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    # -- paths --------------------------------------------------------------------------------------------------
-
-    def _own_path(self, target: str) -> str:
-        return self._reading.own_page(target)
 
 
 def init(root: str | os.PathLike[str]) -> Path:

@@ -25,7 +25,8 @@ def read_lines(root: Path, path: str, start: int = 1, lines: int | None = None, 
     if lines is not None:
         _positive("lines", lines)
     location = resolve(root, path)
-    every = [line.rstrip("\r\n") for line in split_lines(read_text(location).text)]
+    page = read_text(location)
+    every = [line.rstrip("\r\n") for line in split_lines(page.text)]
     wanted = every[start - 1 : None if lines is None else start - 1 + lines]
     whole = "\n".join(wanted)
     text = _within(whole, max_bytes)
@@ -36,6 +37,7 @@ def read_lines(root: Path, path: str, start: int = 1, lines: int | None = None, 
         total_lines=len(every),
         text=text,
         truncated=len(text) < len(whole),
+        hash=page.hash,
     )
 
 

@@ -90,6 +90,14 @@ def read_raw(location: Location) -> Raw:
         raise UnreadableFileError(f"{location.path}: cannot be read: {error.strerror}") from error
 
 
+def page_bytes(root: Path, path: str) -> bytes | None:
+    """What a page holds, None if it cannot be had."""
+    try:
+        return read_raw(resolve(root, path)).data
+    except (PathError, MissingFileError, UnreadableFileError):
+        return None
+
+
 def decode(data: bytes, name: str) -> Document:
     """Strict UTF-8, with or without byte order mark. Raises UnreadableFileError with name and offset of the fault."""
     bom = data.startswith(codecs.BOM_UTF8)
@@ -158,7 +166,7 @@ def rewrite(
             old = None if raw is None else decode(raw.data, location.path)
             new = change(old)
             data = _encoded(location, new)
-            if raw is not None and raw.data == data:
+            if raw is not None and raw.data == data and undoes is None:
                 return Change(old, new, None)
             draft = Draft(location.path, None if raw is None else raw.data, data, by, why, undoes=undoes)
             entry = _carry_out(
@@ -223,13 +231,7 @@ def remove(
 
 def _carry_out(root: Path, journal: Journal, draft: Draft, act: Callable[[], bool]) -> int | None:
     """Put a change on record, then make it; returns its entry, or None if ``act`` found that it cannot be made now."""
-
-    def content(path: str) -> bytes | None:
-        try:
-            return read_raw(resolve(root, path)).data
-        except (PathError, MissingFileError, UnreadableFileError):
-            return None
-
+    content = partial(page_bytes, root)
     entry = journal.begin(draft, content)
     try:
         if act():

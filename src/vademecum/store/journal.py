@@ -12,19 +12,21 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from vademecum.errors import IndexFormatError, StoreError, UsageError, WriteError
 from vademecum.settings import JournalSettings
 from vademecum.sqlite import Connection, connect, damaged, exclusive, migrate, quarantine
 from vademecum.store.disk import CREATE
-from vademecum.store.origins import keep_origins, origins_schema
+from vademecum.store.journal_rows import COLUMNS, Content, as_entry, forget, is_done, keep, schema, settle, shrink, size
+from vademecum.store.lock import root_lock
+from vademecum.store.origins import keep_origins
 from vademecum.store.root import check_private, private_folder
 from vademecum.types import LogEntry, Origin
 
@@ -33,7 +35,6 @@ _MEGABYTE = 1_000_000
 _DAY = 86_400.0
 #: What is left of the largest size after it was passed, so that not every write has to make room.
 _AFTER_PRUNING = 0.8
-_COLUMNS = "id, at, origin, why, path, moved_from, undoes, before, after"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Journal:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    def begin(self, draft: Draft, content: Callable[[str], bytes | None]) -> int:
+    def begin(self, draft: Draft, content: Content) -> int:
         """Put a change on record before it is made, and return its id. ``content`` reads a page, None if missing."""
         with self._translated(WriteError, draft.path):
             try:
@@ -90,10 +91,10 @@ class Journal:
                     raise
                 return self._begin(draft, content)
 
-    def _begin(self, draft: Draft, content: Callable[[str], bytes | None]) -> int:
+    def _begin(self, draft: Draft, content: Content) -> int:
         with exclusive(self._connection()) as connection:
-            _settle(connection, content)
-            hashes = [_keep(connection, data) for data in (draft.before, draft.after)]
+            settle(connection, content)
+            hashes = [keep(connection, data) for data in (draft.before, draft.after)]
             keep_origins(connection, draft.path, draft.before, draft.after, draft.by, draft.moved_from, draft.undoes)
             row = (time.time(), draft.by, draft.why, draft.path, draft.moved_from, draft.undoes, *hashes)
             cursor = connection.execute(
@@ -109,11 +110,11 @@ class Journal:
         with self._translated(WriteError), exclusive(self._connection()) as connection:
             connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
 
-    def settle(self, content: Callable[[str], bytes | None]) -> None:
+    def settle(self, content: Content) -> None:
         """Strike out what a killed process put on record and did not do. For holders of the root's lock."""
         if self.exists():
             with self._translated(WriteError), exclusive(self._connection()) as connection:
-                _settle(connection, content)
+                settle(connection, content)
 
     def prune(self, settings: JournalSettings, now: float) -> None:
         """Forget entries older than ``keep_days``, and the oldest ones while all is larger than ``max_mb``.
@@ -125,12 +126,12 @@ class Journal:
             oldest = now - settings.keep_days * _DAY
             limit = settings.max_mb * _MEGABYTE
             (aged,) = connection.execute("SELECT EXISTS (SELECT 1 FROM entries WHERE at < ?)", (oldest,)).fetchone()
-            if not aged and _size(connection) <= limit:
+            if not aged and size(connection) <= limit:
                 return
             with exclusive(connection):
-                _forget(connection, "at < ? AND id < (SELECT max(id) FROM entries)", (oldest,))
-                if _size(connection) > limit:
-                    _shrink(connection, int(limit * _AFTER_PRUNING))
+                forget(connection, "at < ? AND id < (SELECT max(id) FROM entries)", (oldest,))
+                if size(connection) > limit:
+                    shrink(connection, int(limit * _AFTER_PRUNING))
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -138,29 +139,32 @@ class Journal:
         """Whether anything has been put on record."""
         return self._path.exists()
 
-    def entries(self, path: str | None = None) -> Iterator[LogEntry]:
+    def entries(self, path: str | None = None, content: Content | None = None) -> Iterator[LogEntry]:
         """What is on record, newest first; with ``path``, what happened to that page under its present name and
-        under the names it had before."""
+        under the names it had before. With ``content``, without what was announced and not done."""
         if not self.exists():
             return
         with self._translated(StoreError):
-            rows = self._connection().execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id DESC").fetchall()  # noqa: S608
-        for row in rows:
-            entry = _entry(row)
-            if path is None or entry.path == path:
-                yield entry
-                path = entry.moved_from if path is not None and entry.moved_from is not None else path
+            rows = self._connection().execute(f"SELECT {COLUMNS}, open FROM entries ORDER BY id DESC").fetchall()  # noqa: S608
+        for *row, is_open in rows:
+            entry = as_entry(row)
+            if path is not None and entry.path != path:
+                continue
+            if content is not None and is_open and not is_done(content, entry.path, entry.moved_from, *row[-2:]):
+                continue
+            yield entry
+            path = entry.moved_from if path is not None and entry.moved_from is not None else path
 
     def entry(self, number: int) -> LogEntry:
         """One entry. Raises UsageError if there is none with that number."""
         found = None
         if self.exists():
             with self._translated(StoreError):
-                sql = f"SELECT {_COLUMNS} FROM entries WHERE id = ?"  # noqa: S608
+                sql = f"SELECT {COLUMNS} FROM entries WHERE id = ?"  # noqa: S608
                 found = self._connection().execute(sql, (number,)).fetchone()
         if found is None:
             raise UsageError(f"{number}: there is no such entry in the journal; `vademecum log` lists them")
-        return _entry(found)
+        return as_entry(found)
 
     def content(self, content: str) -> bytes:
         """The bytes that a page had, by their hash. Raises StoreError if they are not what they should be."""
@@ -211,7 +215,7 @@ class Journal:
                 os.close(os.open(file, CREATE, 0o600))
         connection = connect(file, wal=False)
         try:
-            migrate(connection, file, (_schema,))
+            migrate(connection, file, (schema,))
         except BaseException:
             connection.close()
             raise
@@ -230,76 +234,8 @@ class Journal:
             raise kind(f"{where}: the journal was written by a newer vademecum; upgrade vademecum") from error
 
 
-def _schema(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "CREATE TABLE entries(id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, origin TEXT NOT NULL, "
-        "why TEXT NOT NULL, path TEXT NOT NULL, moved_from TEXT, undoes INTEGER, before BLOB, after BLOB, "
-        "open INTEGER NOT NULL DEFAULT 1)"
-    )
-    connection.execute("CREATE INDEX open_entries ON entries(id) WHERE open")
-    connection.execute("CREATE TABLE images(hash BLOB PRIMARY KEY, data BLOB NOT NULL)")
-    origins_schema(connection)
-
-
-def _keep(connection: Connection, data: bytes | None) -> bytes | None:
-    """Store a content, and return its hash."""
-    if data is None:
-        return None
-    digest = sha256(data).digest()
-    if not connection.execute("SELECT EXISTS (SELECT 1 FROM images WHERE hash = ?)", (digest,)).fetchone()[0]:
-        connection.execute("INSERT INTO images VALUES (?, ?)", (digest, zlib.compress(data)))
-    return digest
-
-
-def _settle(connection: Connection, content: Callable[[str], bytes | None]) -> None:
-    """Find out what became of open entries. A page that is still as before was not changed by its entry."""
-    rows = connection.execute("SELECT id, path, moved_from, before, after FROM entries WHERE open").fetchall()
-    for number, path, moved_from, before, after in rows:
-        data = content(path if moved_from is None else moved_from)
-        now = None if data is None else sha256(data).digest()
-        # A page that moved is gone from its old path.
-        undone = now is not None if moved_from is not None else now == before and now != after
-        connection.execute(
-            "DELETE FROM entries WHERE id = ?" if undone else "UPDATE entries SET open = 0 WHERE id = ?", (number,)
-        )
-
-
-def _forget(connection: Connection, condition: str, values: tuple[object, ...]) -> None:
-    connection.execute(f"DELETE FROM entries WHERE {condition}", values)  # noqa: S608
-    connection.execute(
-        "DELETE FROM images WHERE NOT EXISTS (SELECT 1 FROM entries WHERE hash IN (entries.before, entries.after))"
-    )
-
-
-def _shrink(connection: Connection, size: int) -> None:
-    """Forget the oldest entries, a tenth at a time, until what is left takes at most ``size`` bytes."""
-    while _size(connection) > size:
-        (count,) = connection.execute("SELECT count(*) FROM entries").fetchone()
-        if count < 2:
-            return
-        sql = "id IN (SELECT id FROM entries ORDER BY id LIMIT ?)"
-        _forget(connection, sql, (min(count - 1, count // 10 + 1),))
-
-
-def _size(connection: Connection) -> int:
-    """Bytes in use; pages that were freed are used again."""
-    pages, free, page_size = (
-        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (pages - free) * page_size
-
-
-def _entry(row: tuple[Any, ...]) -> LogEntry:
-    number, at, origin, why, path, moved_from, undoes, before, after = row
-    return LogEntry(
-        number,
-        at,
-        origin,
-        why,
-        path,
-        moved_from,
-        undoes,
-        None if before is None else before.hex(),
-        None if after is None else after.hex(),
-    )
+def prune(root: Path, settings: JournalSettings, now: float) -> None:
+    """Keep the journal of a root within its bounds: see `Journal.prune`."""
+    with root_lock(root), Journal(root) as journal:
+        if journal.exists():
+            journal.prune(settings, now)

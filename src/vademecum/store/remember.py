@@ -12,12 +12,12 @@ from vademecum.store.layout import LONG_TERM, Layout, leading_date
 from vademecum.store.paths import resolve
 from vademecum.store.scan import belongs
 from vademecum.text.markdown import Block, scan, split_lines
-from vademecum.types import Written
+from vademecum.types import Origin, Written
 
 _match_fence = re.compile(r"(.*?)(`{3,}|~{3,})").match
 
 
-def remember(layout: Layout, text: str, path: str) -> Written:
+def remember(layout: Layout, text: str, path: str, *, by: Origin = "person", why: str = "") -> Written:
     """Append ``text`` to the page at ``path`` (``Layout.alias`` resolves "long_term" and "daily") and say where.
 
     One line of plain text becomes a list item; anything that has a structure of its own is kept word for word,
@@ -36,7 +36,11 @@ def remember(layout: Layout, text: str, path: str) -> Written:
     if not belongs(layout, location.path):
         why = f"{IGNORE_FILE} keeps it out" if layout.indexes(folder) else f"pages in {folder!r} are not indexed"
         raise PathError(f"{path!r}: {why}, so it would never be found again")
-    written = rewrite(layout.root, location, lambda old: extended(old, _lead(old, name, entry) + entry)).after
+
+    def change(old: Document | None) -> Document:
+        return extended(old, _lead(old, name, entry) + entry)
+
+    written = rewrite(layout.root, location, change, by=by, why=why).after
     assert written is not None
     end = len(split_lines(written.text))
     return Written(location.path, end - entry.count("\n"), end)

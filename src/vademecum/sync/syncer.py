@@ -98,14 +98,17 @@ class Syncer:
             return self._index.health().chunks
 
     def index_file(self, path: str) -> None:
-        """Bring one file's text up to date at once, for what this process has just written.
+        """Bring one file's text up to date at once, for what this process has just written or deleted.
 
         Raises StoreError when it cannot be told whether the file is part of the memory.
         """
         if not self._places.belongs(path):
             return
         with self._applying:
-            self._apply_file(FileStat(path, "", 0), self._index.fingerprints(), _Tally())
+            if self._places.absent(path):
+                self._index.delete([path])
+            else:
+                self._apply_file(FileStat(path, "", 0), self._index.fingerprints(), _Tally())
 
     def _sync_files(self) -> SyncReport:
         known = self._index.fingerprints()

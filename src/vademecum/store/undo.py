@@ -1,0 +1,133 @@
+"""Reading the journal, and taking changes back without losing what was written since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from vademecum.errors import ConflictError, UsageError
+from vademecum.store.files import Change, Document, decode, move, page_bytes, read_text, remove, rewrite
+from vademecum.store.journal import Journal
+from vademecum.store.lock import root_lock
+from vademecum.store.paths import resolve
+from vademecum.text.merge import Collision, merge, unified
+from vademecum.types import Diff, LogEntry, Origin
+
+Visible = Callable[[LogEntry], bool]
+
+
+def log(root: Path, visible: Visible, path: str | None = None) -> tuple[LogEntry, ...]:
+    """The changes that may be seen, newest first; with ``path``, those of one page under all names that it had."""
+    with Journal(root) as journal:
+        return tuple(filter(visible, journal.entries(path, partial(page_bytes, root))))
+
+
+def diff(root: Path, visible: Visible, number: int) -> Diff:
+    """What a change did, as a unified diff. Raises UsageError for a number that is not in the log."""
+    with Journal(root) as journal:
+        entry = _entry(journal, visible, number)
+        before, after = (
+            "" if content is None else decode(journal.content(content), entry.path).text
+            for content in (entry.before, entry.after)
+        )
+    old_name = "/dev/null" if entry.before is None else entry.moved_from or entry.path
+    return Diff(entry, unified(before, after, old_name, "/dev/null" if entry.after is None else entry.path))
+
+
+def undo(root: Path, visible: Visible, number: int | None, by: Origin) -> LogEntry:
+    """Take back one change: the one with that number, else the newest that was not taken back and takes none back.
+
+    Returns the entry of the undo, which can be undone as well. What was written since stays. Raises ConflictError
+    when it stands in the way, and UsageError when there is no such change.
+    """
+    with root_lock(root), Journal(root) as journal:
+        journal.settle(partial(page_bytes, root))
+        every = [entry for entry in journal.entries() if visible(entry)]
+        entry = _newest(every) if number is None else _entry(journal, visible, number)
+        _check_not_undone(entry, every)
+        done = _taken_back(root, journal, entry, by)
+        assert done.entry is not None
+        return journal.entry(done.entry)
+
+
+def _entry(journal: Journal, visible: Visible, number: int) -> LogEntry:
+    entry = journal.entry(number)
+    if not visible(entry):
+        raise UsageError(f"{number}: there is no such entry in the journal; `vademecum log` lists them")
+    return entry
+
+
+def _newest(entries: Sequence[LogEntry]) -> LogEntry:
+    undone = _undone(entries)
+    for entry in entries:
+        if entry.undoes is None and entry.id not in undone:
+            return entry
+    raise UsageError("there is nothing to undo: no change is on record that was not taken back")
+
+
+def _undone(entries: Sequence[LogEntry]) -> dict[int, int]:
+    """The changes that are taken back just now, and by which one; ``entries`` are newest first."""
+    undone: dict[int, int] = {}
+    for entry in entries:
+        if entry.undoes is not None and entry.id not in undone:
+            undone[entry.undoes] = entry.id
+    return undone
+
+
+def _check_not_undone(entry: LogEntry, entries: Sequence[LogEntry]) -> None:
+    by = _undone(entries).get(entry.id)
+    if by is not None:
+        raise ConflictError(
+            f"{entry.path}: change {entry.id} was taken back already, by {by}; undo {by} to have it again"
+        )
+
+
+def _taken_back(root: Path, journal: Journal, entry: LogEntry, by: Origin) -> Change:
+    path = _present_path(entry, journal)
+    location = resolve(root, path)
+    why = f"undo of {entry.id}"
+    if entry.moved_from is not None:
+        if path != entry.path:
+            raise ConflictError(f"{path}: was moved on since change {entry.id}; undo that first")
+        return move(root, location, resolve(root, entry.moved_from), by=by, why=why, undoes=entry.id)
+    before, after = (
+        None if content is None else decode(journal.content(content), path) for content in (entry.before, entry.after)
+    )
+    if (
+        before is None
+        and after is not None
+        and not _without(path, entry, read_text(location), before, after).text.strip()
+    ):
+        return remove(root, location, by=by, why=why, undoes=entry.id)
+    return rewrite(
+        root, location, lambda now: _without(path, entry, now, before, after), by=by, why=why, undoes=entry.id
+    )
+
+
+def _present_path(entry: LogEntry, journal: Journal) -> str:
+    """Where the page of an entry is now, by what the journal knows of later moves."""
+    path = entry.path
+    for other in sorted(journal.entries(), key=lambda other: other.id):
+        if other.id > entry.id and other.moved_from == path:
+            path = other.path
+    return path
+
+
+def _without(
+    path: str, entry: LogEntry, now: Document | None, before: Document | None, after: Document | None
+) -> Document:
+    """The page as it is now, without what the change did to it."""
+    if now is None and after is not None:
+        raise ConflictError(f"{path}: is gone, so change {entry.id} cannot be taken back; undo its removal first")
+    if now == after:
+        return before or Document("")
+    if now is None or after is None:
+        raise ConflictError(f"{path}: there is another page now; move it away, and undo {entry.id} then")
+    merged = merge(after.text, now.text, "" if before is None else before.text)
+    if isinstance(merged, Collision):
+        raise ConflictError(
+            f"{path}: lines {merged.start_line}-{merged.end_line} were changed again since change {entry.id}; nothing "
+            f"was undone. Undo the later changes first, or edit the page by hand: `vademecum diff {entry.id}` shows it"
+        )
+    return Document(merged, now.bom, now.newline)

@@ -1,0 +1,126 @@
+"""Where a text stands in another, literally; and the other without it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from vademecum.text.markdown import scan, split_lines
+
+_LINE_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"
+_split_at_line_ends = re.compile(_LINE_END).split
+# What is worth nothing without the words behind it: quote, list, task and heading markers.
+_is_bare_marker = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]*)?(?:\[[ xX]\][ \t]*)?\Z").match
+_blank_lines_before = re.compile(rf"(?:(?<![^\r\n])[ \t]*{_LINE_END})*\Z").search
+_blank_lines_after = re.compile(rf"(?:[ \t]*{_LINE_END})*").match
+
+
+class Match(NamedTuple):
+    """``text[start:end]``, which stands in these lines (from 1, inclusive)."""
+
+    start: int
+    end: int
+    start_line: int
+    end_line: int
+
+
+def occurrences(text: str, wanted: str) -> list[Match]:
+    """Every place where ``wanted`` stands, overlapping ones too. No character of it is a pattern; a line end matches
+    every kind of line end."""
+    literal = _LINE_END.join(map(re.escape, _split_at_line_ends(wanted)))
+    starts = list(accumulate(map(len, split_lines(text)), initial=0))
+    return [
+        Match(*found.span(1), bisect_right(starts, found.start(1)), bisect_right(starts, found.end(1) - 1))
+        for found in re.finditer(f"(?=({literal}))", text)
+    ]
+
+
+def apart(matches: Sequence[Match]) -> list[Match]:
+    """Those of the matches, from the first on, that do not overlap one before them."""
+    chosen: list[Match] = []
+    for match in matches:
+        if not chosen or match.start >= chosen[-1].end:
+            chosen.append(match)
+    return chosen
+
+
+class Changed(NamedTuple):
+    """A changed text, and for each change the line (from 1) of it where what is new begins."""
+
+    text: str
+    lines: tuple[int, ...]
+
+
+def replaced(text: str, matches: Sequence[Match], new: str) -> Changed:
+    """``text`` with ``new`` in the place of matches that do not overlap."""
+    return _changed(text, matches, new, lambda _, match: (match.start, match.end))
+
+
+def without(text: str, matches: Sequence[Match]) -> Changed:
+    """``text`` without the matches, which do not overlap.
+
+    A line of which nothing is left, or nothing but a marker, goes with its end; of the blank lines that meet where
+    whole lines went, the fewer go too. All other blank lines stay, and those in code always.
+    """
+    return _changed(text, matches, "", _span_to_delete)
+
+
+def _changed(text: str, matches: Sequence[Match], new: str, span: Callable[[str, Match], tuple[int, int]]) -> Changed:
+    starts, growths = [], []
+    for match in reversed(matches):
+        start, end = span(text, match)
+        text = text[:start] + new + text[end:]
+        starts.append(start)
+        growths.append(len(new) - (end - start))
+    before = accumulate(reversed(growths), initial=0)
+    line_starts = list(accumulate(map(len, split_lines(text))))[:-1]
+    lines = (
+        1 + bisect_right(line_starts, start + shift) for start, shift in zip(reversed(starts), before, strict=False)
+    )
+    return Changed(text, tuple(lines))
+
+
+def _span_to_delete(text: str, match: Match) -> tuple[int, int]:
+    start, end = _whole_lines(text, match.start, match.end)
+    if _is_line_start(text, start) and _is_line_start(text, end) and not _in_code(text, match):
+        return _with_blank_lines(text, start, end)
+    return start, end
+
+
+def _whole_lines(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span, grown to whole lines if nothing of worth is left of them."""
+    line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+    if _is_line_start(text, end) and line_start == start:
+        return start, end
+    rest = re.compile(r"[^\r\n]*").match(text, end)
+    assert rest is not None
+    if _is_bare_marker(text[line_start:start]) is None or rest[0].strip():
+        return start, end
+    line_end = re.compile(rf"{_LINE_END}?").match(text, rest.end())
+    assert line_end is not None
+    return line_start, line_end.end()
+
+
+def _is_line_start(text: str, offset: int) -> bool:
+    return offset in (0, len(text)) or text[offset - 1] == "\n" or (text[offset - 1] == "\r" and text[offset] != "\n")
+
+
+def _in_code(text: str, match: Match) -> bool:
+    return any(
+        block.kind == "fence" and block.start_line < match.start_line and match.end_line < block.end_line
+        for block in scan(text)
+    )
+
+
+def _with_blank_lines(text: str, start: int, end: int) -> tuple[int, int]:
+    before, after = _blank_lines_before(text[:start]), _blank_lines_after(text, end)
+    assert before is not None
+    assert after is not None
+    at_begin, at_end = not text[: before.start()], after.end() == len(text)
+    fewer_before = len(split_lines(before[0])) <= len(split_lines(after[0]))
+    if (at_end and not at_begin) or (fewer_before and not at_begin):
+        return before.start(), end
+    return start, after.end()
