@@ -93,6 +93,7 @@ def sample(key: str, default: object) -> object:
         "embedding.dimensions": 128,
         "chat.max_tokens": 1000,
         "roots": ("/srv/vault", "other=/srv/notes"),
+        "history.max_age_days": 30.5,
     }
     if key in texts:
         return texts[key]

@@ -231,6 +231,20 @@ class JournalSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """``max_age_days``: sessions that have not been active for so long go by themselves; None keeps all of them.
+
+    Pinned ones and those of the channel "web" stay in any case.
+    """
+
+    max_age_days: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_age_days is not None:
+            _number("history.max_age_days", self.max_age_days, 1, 100_000)
+
+
+@dataclass(frozen=True, slots=True)
 class WatchSettings:
     """How long the folder must be quiet before a change is indexed."""
 
@@ -263,6 +277,7 @@ class Settings:
     mmr: MmrSettings = field(default_factory=MmrSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
 
     def __post_init__(self) -> None:

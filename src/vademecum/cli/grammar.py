@@ -26,6 +26,8 @@ class CommandParser(Parser):
     """Takes "-5 °C today" and "-hello" for the text that they are, because they cannot be options."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if any(action.nargs == argparse.PARSER for action in self._actions):
+            return super().parse_known_args(args, namespace)  # the command of the group puts its own in order
         return super().parse_known_args(args if args is None else self._texts_last(args), namespace)
 
     def _texts_last(self, args: Sequence[str]) -> list[str]:
@@ -71,6 +73,18 @@ def command(
     adding: Any, name: str, summary: str, run: Callable[[argparse.Namespace], int], examples: Sequence[str]
 ) -> argparse.ArgumentParser:
     """A command whose run function takes the arguments and returns the exit code."""
+    parser = _parser(adding, name, summary, examples)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def group(adding: Any, name: str, summary: str, examples: Sequence[str]) -> Any:
+    """A command that is a group of commands; returns what `command` adds them to."""
+    parser = _parser(adding, name, summary, examples)
+    return parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
+
+
+def _parser(adding: Any, name: str, summary: str, examples: Sequence[str]) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = adding.add_parser(
         name,
         help=summary,
@@ -79,6 +93,5 @@ def command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run)
     add_common(parser, {})
     return parser

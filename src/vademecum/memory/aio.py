@@ -7,6 +7,7 @@ import os
 from types import TracebackType
 from typing import Any, Self
 
+from vademecum.memory.aio_history import AsyncConversations
 from vademecum.memory.facade import Memory
 from vademecum.types import Context, Diff, Edited, Excerpt, LogEntry, SearchResult, Status, SyncReport, Written
 
@@ -25,6 +26,11 @@ class AsyncMemory:
     async def open(cls, root: str | os.PathLike[str], **options: Any) -> Self:
         """See `Memory.open`."""
         return cls(await asyncio.to_thread(Memory.open, root, **options))
+
+    @property
+    def history(self) -> AsyncConversations:
+        """See `Memory.history`."""
+        return AsyncConversations(self.memory.history)
 
     async def remember(self, text: str, **options: Any) -> Written:
         """See `Memory.remember`."""

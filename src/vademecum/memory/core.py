@@ -22,12 +22,14 @@ from vademecum.errors import (
     SettingsError,
     StoreError,
 )
+from vademecum.history import HISTORY_FILE, HistoryFile
 from vademecum.memory import opening
 from vademecum.ports import Embedder, IndexBackend, Progress
 from vademecum.search import QueryVector
 from vademecum.settings import Settings
 from vademecum.store.layout import detect
 from vademecum.store.places import Places
+from vademecum.store.root import PRIVATE
 from vademecum.sync import Syncer, VectorFiller
 from vademecum.text.tokens import TOKENIZER_ID
 from vademecum.types import IndexSpec, SyncReport
@@ -55,6 +57,11 @@ class Core:
         self._environ = environ
         self.given = embedder
         self.notices: tuple[tuple[str, str], ...] = ()
+        self.history = HistoryFile(
+            root / PRIVATE / HISTORY_FILE,
+            prepare=partial(opening.history_folder, root),
+            keep_days=settings.history.max_age_days,
+        )
         self._begin()
 
     def _begin(self) -> None:
@@ -229,6 +236,7 @@ class Core:
     def close(self) -> None:
         """Stop work after the file or batch at hand and release everything."""
         self._close_index()
+        self.history.close()
 
     def _close_index(self) -> None:
         syncer, index = self.syncer, self.index
@@ -268,8 +276,8 @@ def acquire(
             core = Core(root, settings, embedder, environ)
         elif _shared_part(core.settings) != _shared_part(settings):
             raise SettingsError(
-                f"{root} is already open in this process with other layout, timezone, chunk, embedding or ann "
-                "settings; close it first, or open it with the same ones"
+                f"{root} is already open in this process with other layout, timezone, chunk, embedding, ann "
+                "or history settings; close it first, or open it with the same ones"
             )
         elif embedder is not None and embedder is not core.given:
             raise SettingsError(f"{root} is already open in this process with another embedder; close it first")
@@ -292,5 +300,5 @@ def acquire(
 def _shared_part(settings: Settings) -> tuple[object, ...]:
     return (
         *(settings.layout, settings.timezone, settings.index_sessions, settings.roots),
-        *(settings.chunk, settings.embedding, settings.ann),
+        *(settings.chunk, settings.embedding, settings.ann, settings.history),
     )

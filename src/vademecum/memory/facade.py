@@ -22,6 +22,7 @@ from vademecum.errors import (
     UsageError,
     shown,
 )
+from vademecum.history import Conversations, owner_of
 from vademecum.memory import arguments
 from vademecum.memory.core import Core, acquire
 from vademecum.memory.filters import conditions
@@ -100,6 +101,11 @@ class Memory(Writing):
     def root(self) -> Path:
         """The real path of the folder."""
         return self._core.root
+
+    @property
+    def history(self) -> Conversations:
+        """The conversations of whom the memory is opened for; shared ones if it is for nobody in particular."""
+        return Conversations(self._core.history, owner_of(self._viewer))
 
     # -- reading ------------------------------------------------------------------------------------------------
 

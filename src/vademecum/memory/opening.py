@@ -11,6 +11,7 @@ from pathlib import Path
 from vademecum.backends import EmbeddedIndex
 from vademecum.backends.embedded import INDEX_FILE, VECTORS_FILE
 from vademecum.errors import IndexCorruptError, IndexUnavailableError, WriteError
+from vademecum.history import HISTORY_FILE
 from vademecum.settings import AnnSettings
 from vademecum.sqlite import damaged, quarantine
 from vademecum.store.root import check_private, private_folder
@@ -38,6 +39,14 @@ def state_folder(root: Path, environ: Mapping[str, str]) -> Path:
             "folder that can be written"
         ) from error
     return folder
+
+
+def history_folder(root: Path) -> None:
+    """Make sure that conversations can be kept in ``root``. In no cache: that may be emptied at any time.
+
+    Raises StoreError kinds.
+    """
+    check_private(private_folder(root), HISTORY_FILE)
 
 
 def open_index(
