@@ -246,12 +246,17 @@ class HistorySettings:
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
-    """How long the folder must be quiet before a change is indexed."""
+    """How long the folder must be quiet before a change is indexed (ten times as long at most, if it never is), and how
+    often it is looked at whatever the system tells: ``heartbeat_s`` where it tells of changes, ``poll_s`` where not."""
 
     debounce_ms: int = 1500
+    heartbeat_s: float = 60.0
+    poll_s: float = 5.0
 
     def __post_init__(self) -> None:
         _number("watch.debounce_ms", self.debounce_ms, 0, 3_600_000, whole=True)
+        _number("watch.heartbeat_s", self.heartbeat_s, 0.05, 86_400)
+        _number("watch.poll_s", self.poll_s, 0.05, 86_400)
 
 
 @dataclass(frozen=True, slots=True)

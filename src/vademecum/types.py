@@ -352,6 +352,22 @@ class SyncReport:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchRound:
+    """What a watcher has to tell: something was found, done, went wrong or is to be known.
+
+    ``cause``: "start", "change" (the system told of one), "look" (a regular one) or "vectors" (texts were embedded).
+    ``mode``: "events" or "polling". ``error`` is why it failed; it is tried again. ``notices`` are about watching.
+    """
+
+    cause: Literal["start", "change", "look", "vectors"]
+    mode: Literal["events", "polling"]
+    report: SyncReport
+    elapsed_ms: float
+    error: str | None = None
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """Where a remembered text now stands. Lines are 1-based and inclusive."""
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from vademecum import __version__
-from vademecum.cli import commands, history, writing
+from vademecum.cli import commands, history, watch, writing
 from vademecum.cli.grammar import CommandParser, Parser, add_common, command
 from vademecum.settings import FUSIONS
 from vademecum.types import KINDS
@@ -38,7 +38,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
-    for add in (_init, _remember, writing.add, _sync, _search, _get, _context, history.add, _status, _rebuild, _bench):
+    rooms = (history.add, watch.add)
+    for add in (_init, _remember, writing.add, _sync, _search, _get, _context, *rooms, _status, _rebuild, _bench):
         add(adding)
     return parser
 

@@ -35,15 +35,20 @@ def written(record: Written, *, as_json: bool) -> None:
 def report(record: SyncReport, *, as_json: bool) -> None:
     """Counts of a sync."""
     if as_json:
-        failed = [{"path": path, "reason": reason} for path, reason in record.failed]
-        notices = [{"path": path, "notice": notice} for path, notice in record.notices]
-        print_json({**plain(record), "failed": failed, "notices": notices})
+        print_json(report_fields(record))
         return
     files = f"{record.added} added, {record.changed} changed, {record.removed} removed, {record.kept} kept"
     failures = f", {len(record.failed)} failed" if record.failed else ""
     waiting = f", {record.pending} still waiting" if record.pending else ""
     print(f"files: {files}{failures}")
     print(f"chunks: {record.chunks} written; vectors: {record.embedded} made{waiting}")
+
+
+def report_fields(record: SyncReport) -> dict[str, Any]:
+    """A sync's report as JSON has it."""
+    failed = [{"path": path, "reason": reason} for path, reason in record.failed]
+    notices = [{"path": path, "notice": notice} for path, notice in record.notices]
+    return {**plain(record), "failed": failed, "notices": notices}
 
 
 def found(result: SearchResult, *, as_json: bool, explain: bool, full: bool) -> None:

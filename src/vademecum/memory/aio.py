@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 from vademecum.memory.aio_history import AsyncConversations
 from vademecum.memory.facade import Memory
-from vademecum.types import Context, Diff, Edited, Excerpt, LogEntry, SearchResult, Status, SyncReport, Written
+from vademecum.memory.watching import Watch
+from vademecum.types import (
+    Context,
+    Diff,
+    Edited,
+    Excerpt,
+    LogEntry,
+    SearchResult,
+    Status,
+    SyncReport,
+    WatchRound,
+    Written,
+)
 
 
 class AsyncMemory:
@@ -75,6 +88,10 @@ class AsyncMemory:
     async def rebuild(self, **options: Any) -> SyncReport:
         """See `Memory.rebuild`."""
         return await asyncio.to_thread(self.memory.rebuild, **options)
+
+    async def watch(self, told: Callable[[WatchRound], None] | None = None) -> Watch:
+        """See `Memory.watch`; ``told`` is called from other threads, as there."""
+        return await asyncio.to_thread(self.memory.watch, told)
 
     async def status(self) -> Status:
         """See `Memory.status`."""

@@ -25,6 +25,7 @@ from vademecum.errors import (
 )
 from vademecum.history import HISTORY_FILE, HistoryFile
 from vademecum.memory import opening
+from vademecum.memory.watching import Watching
 from vademecum.ports import Embedder, IndexBackend, Progress
 from vademecum.search import QueryVector
 from vademecum.settings import Settings
@@ -77,6 +78,7 @@ class Core:
         self.syncer: Syncer | None = None
         self.disabled: str | None = None
         self._opening = threading.RLock()
+        self.watching = Watching(self)
         self._filled_generation = -1
         self._retry_at = 0.0
         self._embedding_problem: str | None = None
@@ -120,7 +122,7 @@ class Core:
         if self._pid != os.getpid():
             # A child must not touch its parent's connections, threads and locks, nor let them be collected. (Forking
             # while another thread is inside SQLite is beyond help: its mutexes stay locked in the child.)
-            _inherited.append((self.index, self.syncer, self.query_vector))
+            _inherited.append((self.index, self.syncer, self.query_vector, self.watching))
             self._begin()
         if self.index is None:
             with self._opening:  # somebody may be opening it anew right now
@@ -161,6 +163,23 @@ class Core:
         self._note_filled(report)
         return report
 
+    def read_files(self) -> SyncReport:
+        """Bring the text up to date and leave vectors for later."""
+        index = self.open_index()
+        try:
+            return self._open_syncer().read()
+        except (IndexCorruptError, IndexReplacedError):
+            self.heal(index)
+            return self._open_syncer().read()
+
+    def embed(self) -> SyncReport:
+        """Fetch the vectors that are missing, unless the provider has failed a moment ago."""
+        if time.monotonic() < self._retry_at:
+            return SyncReport()
+        report = self._open_syncer().fill(SyncReport())
+        self._note_filled(report)
+        return report
+
     def _note_filled(self, report: SyncReport) -> None:
         problems = [reason for path, reason in report.failed if path == "embedding"]
         if problems:
@@ -177,11 +196,13 @@ class Core:
         Raises StoreError when the folder itself cannot be read, and IndexUnavailableError.
         """
         syncer = self._open_syncer()
-        if wait_s == 0:
+        mark = self.watching.mark()
+        report = self.watching.known(mark)
+        if wait_s == 0 and report is None:
             return Refreshed(False, (("", "the disk was not looked at, because no time was given for it"),))
         deadline = None if wait_s is None else time.monotonic() + wait_s
         try:
-            report = syncer.look(wait_s) or syncer.files.wait(syncer.files.request(), wait_s)
+            report = report or syncer.look(wait_s) or syncer.files.wait(syncer.files.request(), wait_s)
         except (IndexCorruptError, IndexReplacedError):
             raise
         except IndexUnavailableError as error:
@@ -189,6 +210,7 @@ class Core:
             return Refreshed(False, (*self.notices, ("", f"the index could not be brought up to date: {error}")))
         if report is None:
             return Refreshed(False, (("", "changes on disk are still being indexed"),))
+        self.watching.note(mark, report, syncer.linked)
         return self._refresh_vectors(syncer, (*self.notices, *report.notices, *report.failed), deadline)
 
     def _refresh_vectors(
@@ -236,6 +258,7 @@ class Core:
 
     def close(self) -> None:
         """Stop work after the file or batch at hand and release everything."""
+        self.watching.close()
         self._close_index()
         self.history.close()
 

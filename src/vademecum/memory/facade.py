@@ -28,6 +28,7 @@ from vademecum.memory.core import Core, acquire
 from vademecum.memory.filters import conditions
 from vademecum.memory.reading import Reading
 from vademecum.memory.status import take_status
+from vademecum.memory.watching import Watch
 from vademecum.memory.writing import Writing
 from vademecum.ports import Embedder, Progress
 from vademecum.search import Answer, Request, search
@@ -35,7 +36,18 @@ from vademecum.settings import FUSIONS, Fusion, Settings
 from vademecum.store.context import gather
 from vademecum.store.layout import valid_id
 from vademecum.store.root import create as create_root
-from vademecum.types import ORIGINS, Context, Excerpt, Origin, SearchResult, Status, SyncReport, Viewer, Where
+from vademecum.types import (
+    ORIGINS,
+    Context,
+    Excerpt,
+    Origin,
+    SearchResult,
+    Status,
+    SyncReport,
+    Viewer,
+    WatchRound,
+    Where,
+)
 
 #: A search meets at most this many indexes that turn out to be damaged or closed by somebody who mends them.
 _TRIES = 3
@@ -59,6 +71,7 @@ class Memory(Writing):
         self._viewer = viewer
         self._reading = Reading(core.layout, core.places, viewer, core.today)
         self._origin = origin
+        self._watches: list[Watch] = []
 
     @classmethod
     def open(
@@ -243,12 +256,32 @@ class Memory(Writing):
         notices = tuple((path, text) for path, text in report.notices if self._may_read(path))
         return replace(report, failed=failed, notices=notices)
 
+    def watch(self, told: Callable[[WatchRound], None] | None = None) -> Watch:
+        """Have the index follow the folder until what is returned, or the memory, is closed.
+
+        Memories of one root in a process share one watcher. ``told`` is called, from threads of its own, with what
+        was found and with what went wrong. Where the system tells of no changes, the folder is looked at regularly,
+        and `Watch.notices` say so. While changes are told of, searches need not look at the folder themselves.
+        """
+        this = weakref.ref(self)
+
+        def tell(news: WatchRound) -> None:
+            memory = this()
+            if told is not None and memory is not None:
+                told(replace(news, report=memory._shown(news.report)))
+
+        watch = Watch(self, self._core.watching, tell, self.settings.watch)
+        self._watches = [watch, *(other for other in self._watches if other.mode != "off")]
+        return watch
+
     def status(self) -> Status:
         """Where everything is, how much of it is indexed, and what is wrong. Recounts the disk."""
         return take_status(self._core, self._visible)
 
     def close(self) -> None:
         """Let go of the root; the last of its memories in this process releases files and threads."""
+        for watch in self._watches:
+            watch.close()
         self._release()
 
     def __enter__(self) -> Self:

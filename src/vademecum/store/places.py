@@ -52,6 +52,7 @@ class Places:
             tuple(sorted(file for part in parts for file in part.files)),
             tuple(sorted(notice for part in parts for notice in part.notices)),
             tuple(sorted(gap for part in parts for gap in part.unreadable)),
+            linked=True,  # nobody watches the extra folders
         )
 
     def load(self, file: FileStat, now: float) -> Page:

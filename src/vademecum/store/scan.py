@@ -36,12 +36,14 @@ class Scan:
     """All pages of a root by path, and what kept others out.
 
     ``notices`` pair a path with what is to be told of it. ``unreadable`` are paths of folders (or files) that could
-    not be looked at: what was known below them is not gone.
+    not be looked at: what was known below them is not gone. ``linked``: some page has another name too (a hard link),
+    under which it can be written without a trace in its folder.
     """
 
     files: tuple[FileStat, ...]
     notices: tuple[tuple[str, str], ...] = ()
     unreadable: tuple[str, ...] = ()
+    linked: bool = False
 
     def hides(self, path: str) -> bool:
         """Whether ``path`` may exist although it is not among the files."""
@@ -73,6 +75,7 @@ def scan(layout: Layout, entering: Callable[[str], None] | None = None, taken: f
         tuple(sorted(walk.files)),
         tuple(sorted(walk.notices)),
         tuple(sorted(walk.unreadable)),
+        walk.linked,
     )
 
 
@@ -144,6 +147,7 @@ class _Walk:
         self.files: list[FileStat] = []
         self.notices: list[tuple[str, str]] = []
         self.unreadable: list[str] = []
+        self.linked = False
         self._folders = [""]
 
     def run(self) -> None:
@@ -193,6 +197,7 @@ class _Walk:
             return
         if S_ISREG(state.st_mode):
             self.files.append(FileStat(path, stamp(state), state.st_size))
+            self.linked |= state.st_nlink > 1
         else:
             self._skip(path, "it is not a regular file")
 

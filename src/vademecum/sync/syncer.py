@@ -46,6 +46,8 @@ class Syncer:
         self._progress: Progress | None = None
         self._applying = threading.Lock()
         self._look_s = 0.0
+        #: Whether a page had another name when the folder was last looked at, see `Scan`.
+        self.linked = False
         self.files: SingleFlight[SyncReport] = SingleFlight("vademecum-files", self._sync_files)
         self.vectors: SingleFlight[Filled] = SingleFlight("vademecum-vectors", self._fill_vectors)
 
@@ -58,6 +60,7 @@ class Syncer:
             return None
         began = time.monotonic()
         found = self._places.scan()
+        self.linked = found.linked
         todo = plan(found, self._index.fingerprints())
         self._look_s = time.monotonic() - began
         return SyncReport(kept=todo.kept, notices=found.notices) if todo.empty and not todo.verify else None
@@ -70,14 +73,18 @@ class Syncer:
         """Sync files, then vectors, and wait for both. Failures are counted and named, never fatal."""
         self._progress = progress
         try:
-            report = self.files.wait(self.files.request()) or SyncReport()
-            if self._filler is None:
-                return report
-            return self._with_vectors(report)
+            return self.fill(self.read())
         finally:
             self._progress = None
 
-    def _with_vectors(self, report: SyncReport) -> SyncReport:
+    def read(self) -> SyncReport:
+        """Sync files and wait for it; vectors stay as they are."""
+        return self.files.wait(self.files.request()) or SyncReport()
+
+    def fill(self, report: SyncReport) -> SyncReport:
+        """Sync vectors and wait for it; returns ``report`` with what came of it."""
+        if self._filler is None:
+            return report
         filled = self.vectors.wait(self.vectors.request()) or Filled(0, ())
         problem = () if filled.problem is None else (("embedding", str(filled.problem)),)
         return replace(
@@ -113,6 +120,7 @@ class Syncer:
     def _sync_files(self) -> SyncReport:
         known = self._index.fingerprints()
         found = self._places.scan()
+        self.linked = found.linked
         todo = plan(found, known)
         tally = _Tally()
         for done, file in enumerate(todo.to_read, 1):

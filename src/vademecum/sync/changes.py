@@ -1,0 +1,177 @@
+"""The changes of one root that the system tells of, counted, and how far that count can be relied upon."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+from vademecum.store.ignore import IGNORE_FILE, Ignored, ignored
+from vademecum.store.layout import Layout, is_hidden
+from vademecum.store.mounts import Mounts
+from vademecum.store.scan import scan
+from vademecum.sync.notify import Notifier, notifier
+
+#: A search waits this long at most for what the system has not told yet, and else looks for itself.
+_FENCE_S = 0.05
+#: Changes that no event told, until events are no longer relied upon.
+_MOST_LOST = 3
+#: In a folder whose folders come and go all the time, the next round goes on.
+_COVERINGS = 3
+
+
+class Changes:
+    """Counts changes of pages, of folders that may hold pages, and of the rules of what to ignore.
+
+    ``told`` is called after each, with the lock held. Safe to share between threads, but for ``prepare``.
+    """
+
+    def __init__(self, layout: Layout, retry_s: float, told: Callable[[], None]) -> None:
+        self._layout = layout
+        self._retry_s = retry_s
+        self._told = told
+        self._lock = threading.RLock()
+        self._mounts = Mounts()
+        self._notifier: Notifier | None = None
+        self._rules = Ignored()
+        self._covered = self._stale = False
+        self._remounted = True
+        self._silent: str | None = None
+        self._lost = 0
+        self._try_at = 0.0
+        self._missing = ""
+        self.count = 0
+
+    @property
+    def mode(self) -> Literal["events", "polling"]:
+        """ "events" where the system tells of changes, else "polling"."""
+        return "polling" if self._notifier is None else "events"
+
+    @property
+    def unreliable(self) -> str | None:
+        """Why one must look often all the same."""
+        if self._missing:
+            return self._missing
+        if self._silent is not None:
+            return f"{self._silent} does not tell of what others change"
+        return "the system does not tell of all changes" if self._lost >= _MOST_LOST else None
+
+    def certain(self) -> int | None:
+        """The count, with all that has happened before this call; None if that cannot be known.
+
+        Two equal numbers mean that no page came, went or changed between the calls.
+        """
+        source = self._notifier
+        if source is None or not source.exact:
+            return None
+        self._look_at_mounts()
+        if self.unreliable is not None or not source.fence(_FENCE_S):
+            return None
+        with self._lock:
+            return self.count if self._covered else None
+
+    def prepare(self) -> None:
+        """Have events where they can be had, for every folder. Raises StoreError when the root cannot be read."""
+        self._look_at_mounts()
+        self._have_notifier()
+        source = self._notifier
+        if source is None or self._covered:
+            return
+        with self._lock:
+            remounted, self._remounted = self._remounted, False
+        if remounted:
+            self._silent = self._mounts.silent(self._layout.root)
+            source.keep(set())  # what stands under a known path may be another file system's
+        try:
+            for _ in range(_COVERINGS):
+                if self._cover(source):
+                    return
+        except OSError as error:
+            self._drop(f"no events of the file system: {error.strerror or error}")
+
+    def lost(self, before: int) -> None:
+        """Something changed that no event told, unless the count is past ``before`` by now. Begin anew with events."""
+        source = self._notifier
+        if source is None or (source.exact and not source.fence(1.0)):
+            return
+        with self._lock:
+            if self.count != before:
+                return
+            self._lost += 1
+        self._drop("")
+        self._try_at = 0.0
+        with self._lock:
+            self._add(folders=True)
+
+    def close(self) -> None:
+        """Release everything."""
+        self._drop("")
+        with self._lock:
+            self._mounts.close()
+
+    def _look_at_mounts(self) -> None:
+        with self._lock:
+            if self._mounts.changed():
+                self._remounted = True
+                self._add(folders=True)
+
+    def _have_notifier(self) -> None:
+        if self._notifier is not None and not self._notifier.alive():
+            self._drop("")
+        if self._notifier is None and time.monotonic() >= self._try_at:
+            self._try_at = time.monotonic() + self._retry_s
+            try:
+                self._notifier = notifier(self._layout.root, self._changed)
+                self._missing = ""
+            except ImportError:
+                self._missing = "watchdog 7 is not installed (vademecum[watch] brings it)"
+            except OSError as error:
+                self._missing = f"no events of the file system: {error.strerror or error}"
+
+    def _cover(self, source: Notifier) -> bool:
+        """Watch every folder, each before it is listed, so that none slips in between."""
+        with self._lock:
+            self._stale = False
+        entered: set[str] = set()
+
+        def enter(folder: str) -> None:
+            source.cover(folder)
+            entered.add(folder)
+
+        self._rules = ignored(self._layout.root)
+        scan(self._layout, enter)
+        source.keep(entered)
+        with self._lock:
+            self._covered = not self._stale
+            return self._covered
+
+    def _drop(self, missing: str) -> None:
+        with self._lock:
+            source, self._notifier = self._notifier, None
+            self._covered = False
+            self._missing = missing
+        if source is not None:
+            with suppress(OSError):
+                source.close()
+
+    def _changed(self, path: str, folder: bool) -> None:
+        if self._concerns(path, folder):
+            with self._lock:
+                self._add(folders=folder or path == IGNORE_FILE)
+
+    def _add(self, *, folders: bool) -> None:
+        self.count += 1
+        if folders:
+            self._stale, self._covered = True, False
+        self._told()
+
+    def _concerns(self, path: str, folder: bool) -> bool:
+        if path in ("", IGNORE_FILE):
+            return True
+        parent, _, name = path.rpartition("/")
+        if folder:
+            return self._layout.indexes(path) and not self._rules.folder(path)
+        page = name[-3:].lower() == ".md" and not is_hidden(name)
+        return page and self._layout.indexes(parent) and not self._rules.hides(path)
