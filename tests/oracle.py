@@ -6,7 +6,7 @@ import fnmatch
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from vademecum.types import (
     Calibration,
     Chunk,
     ChunkRow,
+    Collected,
     Condition,
     Fingerprint,
     Frequencies,
@@ -77,6 +78,10 @@ class MemoryIndex:
     count: int = 0
     last_id: int = 0
     distrusted: set[str] = field(default_factory=set)
+    now: float = 2.0
+    last_lane: int = 0
+    used: dict[int, float] = field(default_factory=dict)
+    made: dict[bytes, float] = field(default_factory=dict)
 
     @contextmanager
     def reader(self) -> Iterator[MemoryIndex]:
@@ -120,10 +125,43 @@ class MemoryIndex:
         for lane in self.lane_list:
             if lane.fingerprint == fingerprint.key:
                 return lane
-        lane = Lane(len(self.lane_list) + 1, fingerprint.key, fingerprint.dims, prior)
+        self.last_lane += 1
+        state = "building" if any(lane.state == "serving" for lane in self.lane_list) else "serving"
+        lane = Lane(self.last_lane, fingerprint.key, fingerprint.dims, prior, state)
         self.lane_list.append(lane)
         self.vectors[lane.id] = {}
+        self.used[lane.id] = self.now
         return lane
+
+    def serve(self, lane: Lane) -> None:
+        for place, other in enumerate(self.lane_list):
+            if other.id == lane.id or other.state == "serving":
+                state = "serving" if other.id == lane.id else "kept"
+                self.lane_list[place] = replace(other, state=state)
+                self.used[other.id] = self.now
+
+    def calibrate(self, lane: Lane) -> None:
+        """The prior is good enough for a handful of vectors."""
+
+    def collect(self, keep: Collection[str] | None, before: float, dry_run: bool = False) -> Collected:
+        doomed = [
+            lane
+            for lane in self.lane_list
+            if keep is not None and lane.state != "serving" and lane.fingerprint not in keep
+            if self.used[lane.id] < before
+        ]
+        live = {r.chunk.hash for r in self.rows}
+        orphans = {digest for digest, made in self.made.items() if digest not in live and made < before}
+        counted = sum(len(self.vectors[lane.id]) for lane in doomed) + sum(
+            digest in self.vectors[lane.id] for lane in self.lane_list if lane not in doomed for digest in orphans
+        )
+        if not dry_run:
+            self.lane_list = [lane for lane in self.lane_list if lane not in doomed]
+            for digest in orphans:
+                del self.made[digest]
+                for vectors in self.vectors.values():
+                    vectors.pop(digest, None)
+        return Collected(dry_run, tuple(lane.fingerprint for lane in doomed), len(orphans), counted)
 
     def vector_state(self, lane: Lane) -> str:
         return "ok"
@@ -141,6 +179,8 @@ class MemoryIndex:
 
     def put_vectors(self, lane: Lane, hashes: Sequence[bytes], vectors: np.ndarray) -> None:
         self.vectors[lane.id].update(zip(hashes, vectors, strict=True))
+        for digest in hashes:
+            self.made.setdefault(digest, self.now)
 
     def distrust(self) -> None:
         self.distrusted = set(self.sources)
@@ -153,7 +193,9 @@ class MemoryIndex:
         counts = {
             lane.fingerprint: sum(r.chunk.hash in self.vectors[lane.id] for r in self.rows) for lane in self.lane_list
         }
-        return Health("memory", len(self.sources), len(self.rows), counts, self.count, "scan")
+        return Health(
+            "memory", len(self.sources), len(self.rows), counts, self.count, "scan", lanes=tuple(self.lane_list)
+        )
 
     def close(self) -> None:
         pass
@@ -188,6 +230,9 @@ class MemoryIndex:
             for r in self.rows
             if r.id in set(ids) and r.chunk.hash in stored
         }
+
+    def typical_cosine(self, lane: Lane, query: np.ndarray) -> float | None:
+        return None
 
     def document_frequencies(self, terms: Sequence[str], where: Where) -> Frequencies:
         rows = [r for r in self.rows if r.meets(where)]

@@ -153,7 +153,7 @@ def test_c9_a_model_without_its_vectors_is_one_message(open_memory: OpenMemory) 
         result = memory.search("note", max_results=20)
     assert len(result) == 20
     assert result.notices == ("some texts have no vector yet: test: down",)
-    assert result.channels["vector"].startswith("failed: test: down")
+    assert result.channels["vector"].startswith("off: the vectors of test|hashed|96|||unit are not complete yet")
 
 
 def test_c10_zero_means_zero(open_memory: OpenMemory) -> None:

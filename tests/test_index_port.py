@@ -17,7 +17,7 @@ from vademecum.backends import EmbeddedIndex
 from vademecum.errors import UsageError
 from vademecum.index import schema
 from vademecum.ports import IndexBackend
-from vademecum.types import Calibration, Chunk, Condition, Fingerprint, IndexSpec, Source
+from vademecum.types import Calibration, Chunk, Collected, Condition, Fingerprint, IndexSpec, Source
 
 SPEC = IndexSpec("test", "test")
 FINGERPRINT = Fingerprint("test", "model", 4)
@@ -201,6 +201,51 @@ def test_lanes_do_not_see_each_other(index: IndexBackend) -> None:
     with index.reader() as reader:
         assert reader.search_vector(second, unit(1, 0, 0, 0), 5, ()) == []
         assert [lane.calibration for lane in reader.lanes()] == [PRIOR, Calibration(0.2, 0.8)]
+
+
+def states(index: IndexBackend) -> dict[str, str]:
+    with index.reader() as reader:
+        return {lane.fingerprint.split("|")[1]: lane.state for lane in reader.lanes()}
+
+
+def test_the_first_lane_serves_and_another_one_takes_over_in_one_step(index: IndexBackend) -> None:
+    first = index.lane(FINGERPRINT, PRIOR)
+    second = index.lane(Fingerprint("test", "other", 8), PRIOR)
+    assert states(index) == {"model": "serving", "other": "building"}
+    index.serve(second)
+    assert states(index) == {"model": "kept", "other": "serving"}
+    index.serve(second)
+    index.serve(first)
+    assert states(index) == {"model": "serving", "other": "kept"}
+    assert index.lane(FINGERPRINT, PRIOR).state == "serving"
+
+
+ALL_TIME = 1e12
+
+
+def test_a_collection_takes_idle_lanes_and_lost_texts_and_nothing_else(index: IndexBackend) -> None:
+    kept, serving, idle = (index.lane(Fingerprint("test", name, 4), PRIOR) for name in ("kept", "serving", "idle"))
+    index.serve(serving)
+    index.replace_source(source(), [chunk("stays"), chunk("goes")])
+    for lane in (kept, serving, idle):
+        index.put_vectors(lane, [chunk("stays").hash, chunk("goes").hash], np.stack([unit(1, 0, 0, 0)] * 2))
+    index.replace_source(source(), [chunk("stays")])
+    assert index.collect([kept.fingerprint], before=1.0) == Collected(False)
+    assert index.collect(None, before=ALL_TIME, dry_run=True).lanes == ()
+    planned = index.collect([kept.fingerprint], before=ALL_TIME, dry_run=True)
+    assert (planned.lanes, planned.texts, planned.vectors) == ((idle.fingerprint,), 1, 4)
+    assert set(states(index)) == {"kept", "serving", "idle"}
+    done = index.collect([kept.fingerprint], before=ALL_TIME)
+    assert (done.lanes, done.texts, done.vectors) == (planned.lanes, planned.texts, planned.vectors)
+    assert states(index) == {"kept": "kept", "serving": "serving"}
+    assert (index.count_missing(kept), index.count_missing(serving)) == (0, 0)
+    with index.reader() as reader:
+        assert len(reader.search_vector(serving, unit(1, 0, 0, 0), 9, ())) == 1
+    assert index.collect([kept.fingerprint], before=ALL_TIME) == Collected(False)
+    # Numbers are not given again, and what was removed can come back.
+    assert index.lane(Fingerprint("test", "idle", 4), PRIOR).id > idle.id
+    index.replace_source(source(), [chunk("stays"), chunk("goes")])
+    assert [text.text for text in index.missing_vectors(serving, 9)] == ["goes"]
 
 
 def test_vectors_of_equal_cosine_come_in_order_of_id(index: IndexBackend) -> None:

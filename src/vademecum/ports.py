@@ -11,6 +11,7 @@ from vademecum.types import (
     ChatReply,
     Chunk,
     ChunkRow,
+    Collected,
     Fingerprint,
     Frequencies,
     Health,
@@ -56,6 +57,10 @@ class IndexReader(Protocol):
         """Cosine of the given chunks; chunks without a vector are left out."""
         ...
 
+    def typical_cosine(self, lane: Lane, query: Vector) -> float | None:
+        """The median cosine of the query with texts of the lane, as good as random; None if that cannot be told."""
+        ...
+
     def document_frequencies(self, terms: Sequence[str], where: Where) -> Frequencies:
         """How many of the chunks that meet ``where`` contain each term, and how many there are."""
         ...
@@ -92,7 +97,15 @@ class IndexBackend(Protocol):
         ...
 
     def lane(self, fingerprint: Fingerprint, prior: Calibration) -> Lane:
-        """The lane of this fingerprint, created with ``prior`` if it is new."""
+        """The lane of this fingerprint, created with ``prior`` if it is new; it serves if none does yet."""
+        ...
+
+    def serve(self, lane: Lane) -> None:
+        """Let the lane answer in the place of the one that did: in one step, for all processes, for good."""
+        ...
+
+    def calibrate(self, lane: Lane) -> None:
+        """Measure what the lane's cosines mean, when it has vectors enough, and when there are many more of them."""
         ...
 
     def missing_vectors(self, lane: Lane, limit: int) -> Sequence[MissingText]:
@@ -113,6 +126,13 @@ class IndexBackend(Protocol):
 
     def record(self, key: str, value: str) -> None:
         """Keep a small fact about a model for other processes and later times; it lives as long as the vectors."""
+        ...
+
+    def collect(self, keep: Collection[str] | None, before: float, dry_run: bool = False) -> Collected:
+        """Remove what nobody needs: lanes, but for the one that serves and those whose fingerprint is in ``keep``
+        (None: all), if they were last used before ``before``, a Unix time; and texts that no chunk has, with their
+        vectors, if they were made before that time. Ids are never given again. ``dry_run`` only counts.
+        """
         ...
 
     def distrust(self) -> None:

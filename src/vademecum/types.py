@@ -158,6 +158,18 @@ class Fingerprint:
         """One line that is equal if and only if the fingerprints are."""
         return f"{self.provider}|{self.model}|{self.dims}|{self.base_url}|{self.weights}|unit"
 
+    @classmethod
+    def of(cls, key: str) -> Fingerprint | None:
+        """The fingerprint with this key; None for a text that is no key."""
+        parts = key.split("|")
+        if len(parts) < 6 or not parts[-4].isdecimal():
+            return None
+        return cls(parts[0], "|".join(parts[1:-4]), int(parts[-4]), parts[-3], parts[-2])
+
+
+#: "serving" answers queries, one lane at most; "building" is to replace it when complete; "kept" served before.
+LaneState: TypeAlias = Literal["serving", "building", "kept"]
+
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
@@ -176,12 +188,14 @@ class ChatReply:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One model's vectors in the index."""
+    """One model's vectors in the index. ``measured``: of how many vectors ``calibration`` was taken, 0 for a prior."""
 
     id: int
     fingerprint: str
     dims: int
     calibration: Calibration
+    state: LaneState = "serving"
+    measured: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +240,7 @@ class IndexSpec:
 @dataclass(frozen=True, slots=True)
 class Health:
     """What an index says of itself. By lane: ``vectors`` counts the live chunks that have a vector, ``ann`` tells of
-    the graph of neighbours ("off: why", "building: …", "ready: …", "refused: why")."""
+    the graph of neighbours ("off: why", "building: …", "ready: …", "refused: why"). ``lanes`` in order of creation."""
 
     location: str
     sources: int
@@ -236,6 +250,25 @@ class Health:
     full_text: str
     problems: tuple[str, ...] = ()
     ann: Mapping[str, str] = field(default_factory=dict)
+    lanes: tuple[Lane, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collection removed, or would remove (``dry_run``).
+
+    ``lanes`` are fingerprints; ``texts`` counts texts that stood nowhere any more, ``vectors`` all vectors that went.
+    ``files`` are graphs and damaged databases, relative to the private folder. ``freed`` bytes were given back to the
+    file system; 0 if only room inside the file was won. ``kept`` pairs what might have gone with why it stays.
+    """
+
+    dry_run: bool
+    lanes: tuple[str, ...] = ()
+    texts: int = 0
+    vectors: int = 0
+    files: tuple[str, ...] = ()
+    freed: int = 0
+    kept: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

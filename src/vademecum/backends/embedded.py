@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vademecum.backends.snapshot import EmbeddedReader
+from vademecum.backends.sweep import Sweep, reclaim
 from vademecum.errors import IndexReplacedError, IndexUnavailableError
 from vademecum.index import conditions, rows, schema
 from vademecum.settings import AnnSettings
 from vademecum.sqlite import CLOSED, Connection, ReaderPool, connect, exclusive, migrate, snapshot, translated
-from vademecum.types import Calibration, Chunk, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
-from vademecum.vectors import notes, store
+from vademecum.types import Calibration, Chunk, Collected, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
+from vademecum.vectors import calibration, notes, store
 from vademecum.vectors.graphs import Graphs
 from vademecum.vectors.mapped import VectorMap
 
@@ -39,9 +41,19 @@ _OF_FILE, _OF_HASH = "file_id = ? AND +text_id IS NULL", "hash = ? AND text_id I
 class EmbeddedIndex:
     """An `IndexBackend` in a folder of its own. Safe to share between threads and processes."""
 
-    def __init__(self, folder: Path, spec: IndexSpec, ann: AnnSettings | None = None) -> None:
-        """Open or create both files. Raises IndexUnavailableError and its kinds, naming the file."""
+    def __init__(
+        self,
+        folder: Path,
+        spec: IndexSpec,
+        ann: AnnSettings | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open or create both files. ``clock`` gives Unix seconds.
+
+        Raises IndexUnavailableError and its kinds, naming the file.
+        """
         self._folder = folder
+        self._clock = clock
         self._path = folder / INDEX_FILE
         self._writing = threading.RLock()
         self._sources: tuple[int, Mapping[str, Source]] = (-1, {})
@@ -166,9 +178,26 @@ class EmbeddedIndex:
             return rows.delete_sources(connection, paths)
 
     def lane(self, fingerprint: Fingerprint, prior: Calibration) -> Lane:
-        """The lane of this fingerprint, created with ``prior`` if it is new."""
+        """The lane of this fingerprint, created with ``prior`` if it is new: serving if it is the first."""
+        with self._read() as connection:
+            known = [lane for lane in store.load_lanes(connection) if lane.fingerprint == fingerprint.key]
+        if known:
+            return known[0]
         with self._transaction() as connection:
-            return store.ensure_lane(connection, fingerprint, prior)
+            return store.ensure_lane(connection, fingerprint, prior, self._clock())
+
+    def serve(self, lane: Lane) -> None:
+        """Let the lane answer in the place of the one that did, in one step."""
+        with self._transaction() as connection:
+            store.serve(connection, lane, self._clock())
+
+    def calibrate(self, lane: Lane) -> None:
+        """Measure what the lane's cosines mean, if it has enough vectors, or many more than when that was last done."""
+        with self._read() as connection:
+            found = calibration.measured(connection, lane, _LIVE)
+        if found is not None:
+            with self._transaction() as connection:
+                store.set_calibration(connection, lane, *found)
 
     def missing_vectors(self, lane: Lane, limit: int) -> Sequence[MissingText]:
         """Up to ``limit`` distinct texts that live chunks use and that have no vector in the lane."""
@@ -189,7 +218,7 @@ class EmbeddedIndex:
     def put_vectors(self, lane: Lane, hashes: Sequence[bytes], vectors: Matrix) -> None:
         """Store one unit vector per text hash; row i of ``vectors`` belongs to ``hashes[i]``."""
         with self._transaction() as connection:
-            store.put(connection, lane, hashes, vectors)
+            store.put(connection, lane, hashes, vectors, self._clock())
         with self._transaction() as connection:
             connection.executemany(_LINK.format(which=_OF_HASH), [(digest,) for digest in hashes])
 
@@ -203,6 +232,25 @@ class EmbeddedIndex:
         with self._transaction() as connection:
             notes.record(connection, key, value)
 
+    def collect(self, keep: Collection[str] | None, before: float, dry_run: bool = False) -> Collected:
+        """Remove lanes that nobody has used since ``before``, and texts of that age that no chunk has any more."""
+        sweep = Sweep(self._read, self._transaction, None if keep is None else frozenset(keep), before)
+        lanes, of_lanes = sweep.lanes(not dry_run)
+        texts, of_texts = sweep.texts(not dry_run, lanes)
+        with self._read() as connection:
+            numbers = [lane.id for lane in store.load_lanes(connection) if not dry_run or lane not in lanes]
+        files = self._graphs.discard(numbers, dry_run)
+        freed, kept = (0, ()) if dry_run else self._reclaim()
+        names = tuple(lane.fingerprint for lane in lanes)
+        return Collected(dry_run, names, texts, of_lanes + of_texts, files, freed, kept)
+
+    def _reclaim(self) -> tuple[int, tuple[tuple[str, str], ...]]:
+        try:
+            with translated(self._path), closing(self._connect()) as connection:
+                return reclaim(connection), ()
+        except IndexUnavailableError as error:
+            return 0, ((VECTORS_FILE, f"the room won inside the file stays there for now: {error}"),)
+
     def distrust(self) -> None:
         """Have every source written anew when it is next replaced; until then the old rows answer."""
         with self._transaction() as connection:
@@ -214,7 +262,8 @@ class EmbeddedIndex:
             generation = schema.counter(connection, "generation")
             counts = {table: _count(connection, f"SELECT count(*) FROM {table}") for table in ("files", "chunks")}  # noqa: S608
             vectors, ann = {}, {}
-            for lane in store.load_lanes(connection):
+            lanes = store.load_lanes(connection)
+            for lane in lanes:
                 join = f"SELECT count(*) FROM chunks c JOIN vectors.v{lane.id:d} v ON v.id = c.text_id"  # noqa: S608
                 vectors[lane.fingerprint] = _count(connection, join)
                 ann[lane.fingerprint] = self._graphs.state(lane, vectors[lane.fingerprint])
@@ -229,6 +278,7 @@ class EmbeddedIndex:
             "fts5" if full_text else "scan",
             (*problems, *self._graphs.problems),
             ann,
+            tuple(lanes),
         )
 
     def close(self) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 from vademecum.index import keyword, rows, schema
 from vademecum.index.conditions import to_sql
 from vademecum.sqlite import Connection
 from vademecum.types import ChunkRow, Condition, Frequencies, Lane, Scored, Where
-from vademecum.vectors import store
+from vademecum.vectors import calibration, store
 from vademecum.vectors.allowed import Allowed
 from vademecum.vectors.exact import ExactSearch
 from vademecum.vectors.graph_search import GraphSearch
@@ -90,6 +91,13 @@ class EmbeddedReader:
             cosines = self._exact.score_texts(lane, sorted({text_id for _, text_id in texts}), query)
             scores.update({chunk_id: cosines[text_id] for chunk_id, text_id in texts if text_id in cosines})
         return scores
+
+    def typical_cosine(self, lane: Lane, query: Vector) -> float | None:
+        """The median cosine of the query with texts of the lane, as good as random; None while the lane has few."""
+        ids = self._connection.noted(
+            ["vectors"], ("strangers", lane.id), lambda: calibration.strangers(self._connection, lane)
+        )
+        return median(self._exact.score_texts(lane, ids, query).values()) if ids else None
 
     def document_frequencies(self, terms: Sequence[str], where: Where) -> Frequencies:
         """How many of the chunks that meet ``where`` contain each term, and how many there are."""

@@ -41,13 +41,13 @@ def remember(args: Namespace) -> int:
 
 def sync(args: Namespace) -> int:
     with open_memory(args) as memory, progress_bar() as progress:
-        report = memory.sync(progress=progress)
+        report = memory.sync(progress=progress, switch_now=args.switch_now)
     return _report(report, args)
 
 
 def rebuild(args: Namespace) -> int:
     with open_memory(args) as memory, progress_bar() as progress:
-        report = memory.rebuild(progress=progress)
+        report = memory.rebuild(progress=progress, switch_now=args.switch_now)
     return _report(report, args)
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from vademecum import __version__
-from vademecum.cli import commands, history, watch, writing
+from vademecum.cli import commands, history, lanes, watch, writing
 from vademecum.cli.grammar import CommandParser, Parser, add_common, command
 from vademecum.settings import FUSIONS
 from vademecum.types import KINDS
@@ -38,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
-    rooms = (history.add, watch.add)
+    rooms = (history.add, watch.add, lanes.add)
     for add in (_init, _remember, writing.add, _sync, _search, _get, _context, *rooms, _status, _rebuild, _bench):
         add(adding)
     return parser
@@ -66,13 +66,13 @@ def _remember(adding: Any) -> None:
 
 
 def _sync(adding: Any) -> None:
-    examples = ("sync", "sync --json")
-    command(adding, "sync", "bring the index up to date with the files", commands.sync, examples)
+    examples = ("sync", "sync --switch-now", "sync --json")
+    lanes.add_switch(command(adding, "sync", "bring the index up to date with the files", commands.sync, examples))
 
 
 def _rebuild(adding: Any) -> None:
     examples = ("rebuild",)
-    command(adding, "rebuild", "build the index anew from the files", commands.rebuild, examples)
+    lanes.add_switch(command(adding, "rebuild", "build the index anew from the files", commands.rebuild, examples))
 
 
 def _search(adding: Any) -> None:

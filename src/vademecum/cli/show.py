@@ -10,7 +10,7 @@ from vademecum.cli.output import note, paint, plain, print_json, print_text, vis
 
 if TYPE_CHECKING:
     from vademecum.diagnose import Speed
-    from vademecum.types import Context, Excerpt, Hit, SearchResult, Status, SyncReport, Trace, Written
+    from vademecum.types import Context, Excerpt, Hit, Lane, SearchResult, Status, SyncReport, Trace, Written
 
 _SHOWN_LINES = 6
 _BOLD, _DIM = "1", "2"
@@ -175,6 +175,8 @@ def status(record: Status, *, as_json: bool) -> None:
         rows["index"] = f"{record.index.chunks} chunks of {record.index.sources} files"
         rows["full text"] = record.index.full_text
         rows["vectors"] = f"{sum(record.index.vectors.values())} in use, {record.missing_vectors} missing"
+        for lane in record.index.lanes:
+            rows[f"lane {lane.id}"] = _lane(lane)
         rows["ann"] = "; ".join(dict.fromkeys(record.index.ann.values())) or "off: there are no vectors"
     rows |= {"kernels": record.kernels, "version": record.version}
     for name, value in rows.items():
@@ -184,6 +186,12 @@ def status(record: Status, *, as_json: bool) -> None:
         note(problem)
     if record.disabled is not None:
         note(f"search is disabled: {record.disabled}")
+
+
+def _lane(lane: Lane) -> str:
+    how = f"measured on {lane.measured} texts" if lane.measured else "as the model is known for"
+    calibration = f"calibrated {lane.calibration.lo:.2f} to {lane.calibration.hi:.2f}, {how}"
+    return f"{lane.state}: {lane.fingerprint}, {calibration}"
 
 
 def speed(record: Speed, *, as_json: bool) -> None:

@@ -2,7 +2,17 @@
 
 from vademecum.embed.batching import DocumentBatches, document_batches
 from vademecum.embed.limits import Limits
+from vademecum.embed.older import held_back, older_embedder
 from vademecum.embed.queries import CachedQueries
 from vademecum.embed.registry import Resolution, resolve
 
-__all__ = ["CachedQueries", "DocumentBatches", "Limits", "Resolution", "document_batches", "resolve"]
+__all__ = [
+    "CachedQueries",
+    "DocumentBatches",
+    "Limits",
+    "Resolution",
+    "document_batches",
+    "held_back",
+    "older_embedder",
+    "resolve",
+]

@@ -12,6 +12,7 @@ from vademecum.memory.aio_history import AsyncConversations
 from vademecum.memory.facade import Memory
 from vademecum.memory.watching import Watch
 from vademecum.types import (
+    Collected,
     Context,
     Diff,
     Edited,
@@ -92,6 +93,10 @@ class AsyncMemory:
     async def watch(self, told: Callable[[WatchRound], None] | None = None) -> Watch:
         """See `Memory.watch`; ``told`` is called from other threads, as there."""
         return await asyncio.to_thread(self.memory.watch, told)
+
+    async def gc(self, **options: Any) -> Collected:
+        """See `Memory.gc`."""
+        return await asyncio.to_thread(self.memory.gc, **options)
 
     async def status(self) -> Status:
         """See `Memory.status`."""

@@ -7,32 +7,31 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from vademecum.chunk import CHUNKER_ID
-from vademecum.embed import CachedQueries, Resolution, document_batches, resolve
 from vademecum.errors import (
     IndexCorruptError,
     IndexReplacedError,
     IndexUnavailableError,
-    ProviderError,
+    ProviderMissingError,
     SettingsError,
     StoreError,
 )
 from vademecum.history import HISTORY_FILE, HistoryFile
 from vademecum.memory import opening
+from vademecum.memory.embedding import Embedding, serving_lane
 from vademecum.memory.watching import Watching
 from vademecum.ports import Embedder, IndexBackend, Progress
-from vademecum.search import QueryVector
 from vademecum.settings import Settings
 from vademecum.store.layout import detect
 from vademecum.store.places import Places
 from vademecum.store.root import PRIVATE
-from vademecum.sync import Syncer, VectorFiller
+from vademecum.sync import Filled, Syncer
 from vademecum.text.tokens import TOKENIZER_ID
 from vademecum.types import IndexSpec, SyncReport
 
@@ -46,6 +45,14 @@ class Refreshed:
 
     fresh: bool
     notices: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What decides whether vectors are complete: the state of the files' rows, and which lane serves."""
+
+    generation: int
+    serving: int | None
 
 
 class Core:
@@ -68,18 +75,12 @@ class Core:
 
     def _begin(self) -> None:
         """Everything that holds a lock, a thread or a connection; also for a child process, which inherits none."""
-        found = Resolution(self.given, "given by the program")
-        if self.given is None:
-            found = resolve(self.settings.embedding, self._environ)
-        self.embedding_reason = found.reason
-        self._embedder = None if found.embedder is None else CachedQueries(found.embedder)
-        self.query_vector = QueryVector(self._embedder, found.reason)
+        self.embedding = Embedding(self.settings.embedding, self._environ, self.given)
         self.index: IndexBackend | None = None
         self.syncer: Syncer | None = None
         self.disabled: str | None = None
         self._opening = threading.RLock()
         self.watching = Watching(self)
-        self._filled_generation = -1
         self._retry_at = 0.0
         self._embedding_problem: str | None = None
         self._pid = os.getpid()
@@ -89,21 +90,24 @@ class Core:
 
     def _open(self, anew: bool = False) -> None:
         """Open the index, or note why there is none: memory works without it, search does not."""
-        self._filled_generation = -1
+        self._filled: _Seen | None = None
+        #: A run that fills in vectors, and for which state of the rows.
+        self._begun: tuple[int, int] | None = None
         chunk = self.settings.chunk
         spec = IndexSpec(TOKENIZER_ID, f"{CHUNKER_ID}/{chunk.tokens}/{chunk.overlap_tokens}/{self.layout.name}")
         try:
-            folder = opening.state_folder(self.root, self._environ)
-            self.index, notices = opening.open_index(folder, spec, self.settings.ann, anew)
+            self.index, notices = opening.open_index(self.state_folder(), spec, self.settings.ann, anew)
         except (IndexUnavailableError, StoreError) as error:
             self.index, self.syncer, self.disabled = None, None, str(error)
             return
         self.notices += tuple(("", notice) for notice in notices)
         self.disabled = None
-        filler = None
-        if self._embedder is not None:
-            filler = VectorFiller(self.index, self._embedder, document_batches(self._embedder, self.index))
-        self.syncer = Syncer(self.places, self.index, chunk, filler, time.time)
+        self.embedding.settle(serving_lane(self.index))
+        self.syncer = Syncer(self.places, self.index, chunk, self.embedding.filler(self.index), time.time)
+
+    def state_folder(self) -> Path:
+        """Where the index lies. Raises IndexUnavailableError and StoreError."""
+        return opening.state_folder(self.root, self._environ)
 
     def open_index(self) -> IndexBackend:
         """The index, or IndexUnavailableError with the reason why there is none."""
@@ -122,7 +126,7 @@ class Core:
         if self._pid != os.getpid():
             # A child must not touch its parent's connections, threads and locks, nor let them be collected. (Forking
             # while another thread is inside SQLite is beyond help: its mutexes stay locked in the child.)
-            _inherited.append((self.index, self.syncer, self.query_vector, self.watching))
+            _inherited.append((self.index, self.syncer, self.embedding, self.watching))
             self._begin()
         if self.index is None:
             with self._opening:  # somebody may be opening it anew right now
@@ -152,10 +156,15 @@ class Core:
 
     # -- freshness ----------------------------------------------------------------------------------------------
 
-    def sync(self, progress: Progress | None) -> SyncReport:
-        """A whole sync: files, then vectors; waits for both."""
+    def sync(self, progress: Progress | None, switch_now: bool = False) -> SyncReport:
+        """A whole sync: files, then vectors; waits for both.
+
+        ``switch_now`` lets the embedder's vectors answer from now on, complete or not; raises ProviderError.
+        """
         index = self.open_index()
         try:
+            if switch_now:
+                self._switch(index)
             report = self._open_syncer().run(progress)
         except (IndexCorruptError, IndexReplacedError):
             self.heal(index)
@@ -180,6 +189,14 @@ class Core:
         self._note_filled(report)
         return report
 
+    def _switch(self, index: IndexBackend) -> None:
+        embedder = self.embedding.found
+        if embedder is None:
+            raise ProviderMissingError(f"there is no model to switch to: {self.embedding.reason}")
+        index.serve(index.lane(embedder.fingerprint, embedder.calibration))
+        if self.embedding.embedder is None:  # it had been held back
+            self.heal(index)
+
     def _note_filled(self, report: SyncReport) -> None:
         problems = [reason for path, reason in report.failed if path == "embedding"]
         if problems:
@@ -187,8 +204,8 @@ class Core:
         else:
             self._embedding_problem = None
             if report.embedded:
-                self.query_vector.resume()
-            self._filled_generation = self._generation()
+                self.embedding.query_vector.resume()
+            self._filled = self._seen()
 
     def refresh(self, wait_s: float | None) -> Refreshed:
         """Bring the index up to date within ``wait_s`` seconds (None: however long it takes; 0: do not even look).
@@ -216,45 +233,48 @@ class Core:
     def _refresh_vectors(
         self, syncer: Syncer, notices: tuple[tuple[str, str], ...], deadline: float | None
     ) -> Refreshed:
-        if self._embedder is None:
+        if self.embedding.embedder is None:
             return Refreshed(True, notices)
-        generation = self._generation()
-        if generation != self._filled_generation and time.monotonic() >= self._retry_at:
-            ticket = syncer.vectors.request()
+        seen = self._seen()
+        if seen != self._filled and time.monotonic() >= self._retry_at:
+            # Where an older model answers, nobody waits for the new one: a run begun earlier is only looked after.
+            aside = self.embedding.query_vector.has_stand_in()
+            begun = self._begun if aside else None
+            ticket, generation = begun or (syncer.vectors.request(), seen.generation)
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            filled = syncer.vectors.wait(ticket, left)
-            if filled is None:
+            filled = syncer.vectors.wait(ticket, 0.0 if aside else left)
+            self._begun = (ticket, generation) if filled is None else None
+            if filled is not None:
+                notices += self._note_run(filled, generation)
+            elif not aside:
                 return Refreshed(False, (*notices, ("", "some texts still wait for their vectors")))
-            notices += tuple((path, f"{path}: a text has no vector: {reason}") for path, reason in filled.failed)
-            if filled.problem is not None:
-                self._embedding_failed(str(filled.problem))
-            else:
-                self._filled_generation, self._embedding_problem = generation, None
         if self._embedding_problem is not None:
             notices += (("", f"some texts have no vector yet: {self._embedding_problem}"),)
         return Refreshed(True, notices)
+
+    def _note_run(self, filled: Filled, generation: int) -> tuple[tuple[str, str], ...]:
+        if filled.problem is not None:
+            self._embedding_failed(str(filled.problem))
+        else:
+            self._filled, self._embedding_problem = replace(self._seen(), generation=generation), None
+        return tuple((path, f"{path}: a text has no vector: {reason}") for path, reason in filled.failed)
 
     def _embedding_failed(self, reason: str) -> None:
         self._embedding_problem = reason
         self._retry_at = time.monotonic() + _RETRY_SECONDS
 
-    def _generation(self) -> int:
+    def _seen(self) -> _Seen:
+        """The index as it is now; queries are embedded for the lane that serves in it."""
         with self.open_index().reader() as reader:
-            return reader.generation()
+            generation = reader.generation()
+            serving = next((lane for lane in reader.lanes() if lane.state == "serving"), None)
+        self.embedding.query_vector.expect(serving)
+        return _Seen(generation, None if serving is None else serving.id)
 
     def index_file(self, path: str) -> None:
         """Make what was just written searchable. Its own failure is left to the next sync, which names it."""
         with suppress(IndexUnavailableError, StoreError):
             self._open_syncer().index_file(path)
-
-    def embedding(self) -> str:
-        """The embedder's fingerprint, or why there is none."""
-        if self._embedder is None:
-            return self.embedding_reason
-        try:
-            return self._embedder.fingerprint.key
-        except ProviderError as error:
-            return f"failed: {error}"
 
     def close(self) -> None:
         """Stop work after the file or batch at hand and release everything."""

@@ -28,6 +28,7 @@ from vademecum.memory.core import Core, acquire
 from vademecum.memory.filters import conditions
 from vademecum.memory.reading import Reading
 from vademecum.memory.status import take_status
+from vademecum.memory.upkeep import KEEP_DAYS, collect
 from vademecum.memory.watching import Watch
 from vademecum.memory.writing import Writing
 from vademecum.ports import Embedder, Progress
@@ -38,6 +39,7 @@ from vademecum.store.layout import valid_id
 from vademecum.store.root import create as create_root
 from vademecum.types import (
     ORIGINS,
+    Collected,
     Context,
     Excerpt,
     Origin,
@@ -230,8 +232,8 @@ class Memory(Writing):
         index = self._core.open_index()
         refreshed = self._core.refresh(wait_s)
         # The same index, so that an answer never comes from one that was opened anew and is still empty.
-        answer = search(index, self._core.query_vector, request)
-        notices = (*self._visible(refreshed.notices), *_why_so_few(request, answer))
+        answer = search(index, self._core.embedding.query_vector, request)
+        notices = (*self._visible(refreshed.notices), *answer.notices, *_why_so_few(request, answer))
         return SearchResult(
             request.query, answer.hits, refreshed.fresh, answer.channels, 0.0, notices, None, answer.explanation
         )
@@ -242,14 +244,21 @@ class Memory(Writing):
 
     # -- upkeep -------------------------------------------------------------------------------------------------
 
-    def sync(self, *, progress: Progress | None = None) -> SyncReport:
-        """Bring the index up to the files and wait for it. Files and texts that fail are named in the report."""
-        return self._shown(self._core.sync(progress))
+    def sync(self, *, progress: Progress | None = None, switch_now: bool = False) -> SyncReport:
+        """Bring the index up to the files and wait for it. Files and texts that fail are named in the report.
 
-    def rebuild(self, *, progress: Progress | None = None) -> SyncReport:
-        """Write every row of the index anew from Markdown; old rows answer until theirs is replaced. Vectors stay."""
+        After a change of the embedding model, the old model's vectors answer until the new one's are complete;
+        ``switch_now`` does not wait for that, and raises ProviderError if there is no model to switch to.
+        """
+        return self._shown(self._core.sync(progress, arguments.flag("switch_now", switch_now)))
+
+    def rebuild(self, *, progress: Progress | None = None, switch_now: bool = False) -> SyncReport:
+        """Write every row of the index anew from Markdown; old rows answer until theirs is replaced. Vectors stay.
+
+        ``switch_now`` as for `sync`.
+        """
         self._core.distrust()
-        return self._shown(self._core.sync(progress))
+        return self._shown(self._core.sync(progress, arguments.flag("switch_now", switch_now)))
 
     def _shown(self, report: SyncReport) -> SyncReport:
         failed = tuple((path, reason) for path, reason in report.failed if self._may_read(path))
@@ -273,6 +282,17 @@ class Memory(Writing):
         watch = Watch(self, self._core.watching, tell, self.settings.watch)
         self._watches = [watch, *(other for other in self._watches if other.mode != "off")]
         return watch
+
+    def gc(self, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Collected:
+        """Remove what the index no longer needs, once it is ``keep_days`` days old; ``dry_run`` only tells.
+
+        That is: vectors of embedding models that have neither been in use nor begun since; vectors, made before that,
+        of texts that stand nowhere any more; graphs without vectors; and databases set aside as damaged. The vectors of
+        the model in use, and those that answer now, always stay. All of it can be had again from Markdown, at the
+        price of embedding. The vectors' file shrinks when a quarter of it is empty. Others may search and write
+        meanwhile. Raises StoreError, and removes nothing, while files cannot be read.
+        """
+        return collect(self._core, keep_days, arguments.flag("dry_run", dry_run))
 
     def status(self) -> Status:
         """Where everything is, how much of it is indexed, and what is wrong. Recounts the disk."""

@@ -40,7 +40,7 @@ def take_status(core: Core, visible: Callable[[Iterable[tuple[str, str]]], tuple
         state=index.location if index is not None else "",
         today=core.today().isoformat(),
         kernels=f"{kernels.NAME} ({kernels.instruction_set()})",
-        embedding=core.embedding(),
+        embedding=core.embedding.state,
         files_on_disk=files,
         pending=pending,
         missing_vectors=missing,

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vademecum.ports import IndexBackend, IndexReader
 from vademecum.rank import Query, Ranked, above_floor, decay, diversify, fuse, newer_first, seat, weigh
-from vademecum.search.query_vector import QueryVector
+from vademecum.search.query_vector import Asked, QueryVector
 from vademecum.search.recall import recall
 from vademecum.settings import DecaySettings, KindSettings, MmrSettings, SearchSettings
 from vademecum.text.query import QueryTerms, query_terms
-from vademecum.types import ChannelState, Fingerprint, Hit, Lane, Trace, Where
+from vademecum.types import Calibration, ChannelState, Hit, Lane, Trace, Where
+
+if TYPE_CHECKING:
+    from vademecum.types import Vector
 
 #: Candidates per channel, and inputs of the diversity stage, as multiples of the number of results.
 CANDIDATES, DIVERSITY = 4, 2
+#: How often a query is embedded when lanes take turns meanwhile.
+_TRIES = 3
+_OFF = Asked(None, "off: search.vector_weight is 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +40,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hits, best first, the state of each channel, and how they came about."""
+    """Hits, best first, the state of each channel, how they came about, and what must be told besides."""
 
     hits: tuple[Hit, ...]
     channels: Mapping[str, ChannelState]
     explanation: Mapping[str, Any]
+    notices: tuple[str, ...] = ()
 
 
 def search(index: IndexBackend, query_vector: QueryVector, request: Request) -> Answer:
@@ -47,22 +54,24 @@ def search(index: IndexBackend, query_vector: QueryVector, request: Request) -> 
     terms, keyword_state = query_terms(request.query), "ok"
     if weights.text_weight == 0:
         terms, keyword_state = QueryTerms((), (), ()), "off: search.text_weight is 0"
-    if weights.vector_weight == 0:
-        vector, vector_state = None, "off: search.vector_weight is 0"
-    else:
-        vector, vector_state = query_vector.embed(request.query)
-    with index.reader() as reader:
-        lane: Lane | None = None
-        if vector is not None:
-            lane, vector_state = _lane(reader, query_vector.fingerprint())
-        recalled = recall(reader, terms, vector, lane, request.where, CANDIDATES * k, weights.postings_budget)
+    for tries_left in reversed(range(_TRIES)):
+        asked = _OFF if weights.vector_weight == 0 else query_vector.embed(request.query)
+        with index.reader() as reader:
+            serving = next((lane for lane in reader.lanes() if lane.state == "serving"), None)
+            if tries_left and serving is not None and asked.space not in {None, serving.fingerprint}:
+                query_vector.expect(serving)  # another lane took over since the query was embedded
+                continue
+            lane, vector_state = _lane(reader, serving, asked)
+            recalled = recall(reader, terms, asked.vector, lane, request.where, CANDIDATES * k, weights.postings_budget)
+            calibration = None if lane is None or asked.vector is None else _calibration(reader, lane, asked.vector)
+            break
     fused = fuse(
         recalled.candidates,
         weights.fusion,
         Query(
             weights.vector_weight,
             weights.text_weight,
-            lane.calibration if lane else None,
+            calibration,
             recalled.mass,
             recalled.known_mass,
             recalled.chunks,
@@ -78,15 +87,28 @@ def search(index: IndexBackend, query_vector: QueryVector, request: Request) -> 
         # Only where there was room for more: else they simply were not among the best.
         "sessions_left_out": min(k, len(kept)) - len(chosen),
     }
-    return Answer(tuple(_hit(item) for item in chosen), {"keyword": keyword_state, "vector": vector_state}, explanation)
+    channels = {"keyword": keyword_state, "vector": vector_state}
+    notices = () if asked.notice is None else (asked.notice,)
+    return Answer(tuple(_hit(item) for item in chosen), channels, explanation, notices)
 
 
-def _lane(reader: IndexReader, fingerprint: Fingerprint | None) -> tuple[Lane | None, ChannelState]:
-    for lane in reader.lanes():
-        if fingerprint is not None and lane.fingerprint == fingerprint.key:
-            state = reader.vector_state(lane)
-            return (lane if state == "ok" else None), state
-    return None, "off: no text has been embedded with this model yet"
+def _lane(reader: IndexReader, serving: Lane | None, asked: Asked) -> tuple[Lane | None, ChannelState]:
+    """The lane to compare the query's vector with; None, and why, if there is none."""
+    if asked.vector is None:
+        return None, asked.state
+    if serving is None or serving.fingerprint != asked.space:
+        return None, "off: no text has been embedded with this model yet"
+    state = reader.vector_state(serving)
+    return (serving if state == "ok" else None), state
+
+
+def _calibration(reader: IndexReader, lane: Lane, query: Vector) -> Calibration:
+    """The lane's, but a question is often less like any text than the texts of one store are like each other.
+
+    Then what is typical of the question counts, or the floor would hide what answers it.
+    """
+    typical = reader.typical_cosine(lane, query)
+    return lane.calibration if typical is None else replace(lane.calibration, lo=min(lane.calibration.lo, typical))
 
 
 def _order(kept: list[Ranked], request: Request, k: int) -> list[Ranked]:

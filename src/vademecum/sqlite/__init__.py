@@ -1,6 +1,15 @@
 """How vademecum talks to SQLite: connections, transactions, migrations, a pool of readers."""
 
-from vademecum.sqlite.connection import Connection, connect, damaged, exclusive, quarantine, snapshot, translated
+from vademecum.sqlite.connection import (
+    Connection,
+    connect,
+    damaged,
+    exclusive,
+    quarantine,
+    quarantined,
+    snapshot,
+    translated,
+)
 from vademecum.sqlite.migration import migrate
 from vademecum.sqlite.pool import CLOSED, ReaderPool
 
@@ -13,6 +22,7 @@ __all__ = [
     "exclusive",
     "migrate",
     "quarantine",
+    "quarantined",
     "snapshot",
     "translated",
 ]

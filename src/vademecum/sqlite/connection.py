@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -119,6 +120,7 @@ def snapshot(connection: Connection) -> Iterator[Connection]:
             connection.execute("ROLLBACK")
 
 
+_STAMP = "%Y%m%dT%H%M%S"
 _DAMAGE = ("malformed", "not a database", "corrupt")
 # What is said of a file that was deleted or exchanged under an open connection.
 _GONE = ("no such table", "unable to open", "disk I/O error")
@@ -155,9 +157,19 @@ def damaged(path: Path) -> bool:
 
 def quarantine(path: Path, now: float) -> Path:
     """Move a damaged database aside (with its -wal and -shm) and return its new name. ``now`` is a Unix time."""
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now))
+    stamp = time.strftime(_STAMP, time.gmtime(now))
     target = path.with_name(f"{path.name}.corrupt-{stamp}")
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             path.with_name(path.name + suffix).replace(target.with_name(target.name + suffix))
     return target
+
+
+def quarantined(path: Path) -> list[tuple[Path, float]]:
+    """What `quarantine` has moved aside of this database, and when, as a Unix time."""
+    found = []
+    for file in sorted(path.parent.glob(f"{path.name}.corrupt-*")):
+        with suppress(ValueError):
+            stamp = file.name.removeprefix(f"{path.name}.corrupt-").removesuffix("-wal").removesuffix("-shm")
+            found.append((file, datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC).timestamp()))
+    return found

@@ -38,19 +38,27 @@ class Filled:
 class VectorFiller:
     """Embeds what is missing. No lock or transaction is held while the embedder works."""
 
-    def __init__(self, index: IndexBackend, embedder: Embedder, embed_texts: EmbedTexts) -> None:
+    def __init__(
+        self,
+        index: IndexBackend,
+        embedder: Embedder,
+        embed_texts: EmbedTexts,
+        older: Callable[[], VectorFiller | None] = lambda: None,
+    ) -> None:
+        """``older`` gives the filler of the lane that serves until this one's is complete."""
         self._index = index
         self._embedder = embedder
         self._embed_texts = embed_texts
         #: Texts that got no vector, by hash, and whether that is for good.
         self._set_aside: dict[bytes, bool] = {}
+        self._older = older
 
     def lane(self) -> Lane:
         """The embedder's lane in the index."""
         return self._index.lane(self._embedder.fingerprint, self._embedder.calibration)
 
     def run(self, stop: threading.Event, progress: Progress | None = None) -> Filled:
-        """Embed until nothing is missing, ``stop`` is set or the provider fails.
+        """Embed until nothing is missing, ``stop`` is set or the provider fails; a complete lane then serves.
 
         Finished batches are kept whatever happens afterwards. A text that the provider refuses is named by its file,
         and not tried again by this object; one that made it fail is tried again by later runs, after all others.
@@ -75,7 +83,16 @@ class VectorFiller:
                     progress("vectors", embedded + len(failed), total)
         except ProviderError as error:
             problem = error
+        if problem is None and not stop.is_set():
+            self._complete(anew=embedded > 0)
         return Filled(embedded, tuple(failed), problem, tuple(notices))
+
+    def _complete(self, anew: bool) -> None:
+        lane = self.lane()
+        if anew:
+            self._index.calibrate(lane)
+        if lane.state != "serving":
+            self._index.serve(lane)
 
     def _batches(self, lane: Lane, stop: threading.Event) -> Iterator[tuple[Sequence[MissingText], Embedded]]:
         earlier = [digest for digest, lasting in self._set_aside.items() if not lasting]
@@ -87,6 +104,9 @@ class VectorFiller:
 
     def _pages(self, lane: Lane, stop: threading.Event) -> Iterator[tuple[Sequence[MissingText], Embedded]]:
         while not stop.is_set():
+            older = self._older()
+            if older is not None:  # what was written since the model was changed is found by the old one, too
+                older.run(stop)
             page = self._index.missing_vectors(lane, _PAGE + len(self._set_aside))
             page = [text for text in page if text.hash not in self._set_aside]
             if not page:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from vademecum.sqlite import connect, translated
 from vademecum.vectors.graph_trial import EFS
 from vademecum.vectors.hnsw import Graph, sound
+
+_NUMBER = re.compile(r"lane(\d+)\.")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,6 +99,17 @@ class GraphFiles:
         """Save a card alone. Raises OSError."""
         self._write(card)
         self._file(card.lane).unlink(missing_ok=True)
+
+    def discard(self, lanes: Collection[int], dry_run: bool) -> tuple[str, ...]:
+        """Delete whatever belongs to other lanes than these; returns the names, from the folder's own on."""
+        names = []
+        for file in sorted(self.folder.glob("lane*")):
+            number = _NUMBER.match(file.name)
+            if number is not None and int(number[1]) not in lanes:
+                names.append(f"{self.folder.name}/{file.name}")
+                if not dry_run:
+                    file.unlink(missing_ok=True)
+        return tuple(names)
 
     def _write(self, card: Card) -> None:
         file = self._card(card.lane)

@@ -79,7 +79,7 @@ class Upkeep:
         """
         self.problems: tuple[str, ...] = ()
         self._settings = settings
-        self._files = GraphFiles(folder)
+        self.files = GraphFiles(folder)
         self._read, self._live_texts = read, live
         self._stop = stop
 
@@ -128,7 +128,7 @@ class Upkeep:
     def _turn(self, kept: Kept) -> Iterator[None]:
         """Wait until no other process works on the folder: it may be making just what is wanted here."""
         while True:
-            with self._files.turn() as mine:
+            with self.files.turn() as mine:
                 if mine:
                     yield
                     return
@@ -140,7 +140,7 @@ class Upkeep:
     # -- what is done to a graph ----------------------------------------------------------------------------------
 
     def _load(self, lane: Lane, kept: Kept, uid: str) -> None:
-        card = self._files.card(lane.id)
+        card = self.files.card(lane.id)
         ours = kept.ready[1] if kept.ready is not None else None
         if card is None or card == ours:
             return
@@ -150,9 +150,9 @@ class Upkeep:
             self._refuse(kept, card)
         elif card.digest is not None and card.recall >= self._settings.min_recall:
             kept.state = f"loading: {card.rows:,} rows"
-            graph = self._files.load(card)
+            graph = self.files.load(card)
             if graph is None:
-                self._tell(f"the graph of lane {lane.id} in {self._files.folder} was damaged: built anew")
+                self._tell(f"the graph of lane {lane.id} in {self.files.folder} was damaged: built anew")
             else:
                 self._serve(kept, graph, card)
 
@@ -183,7 +183,7 @@ class Upkeep:
         else:
             self._refuse(kept, card)
             with self._reporting():
-                self._files.refuse(card)
+                self.files.refuse(card)
 
     def _add(self, lane: Lane, kept: Kept, ids: Ids) -> None:
         """Add what has a vector and is not there yet, and save the graph if that was much."""
@@ -201,7 +201,7 @@ class Upkeep:
             return
         self._serve(kept, graph, card)
         if len(graph.ids) > (1 + _UNSAVED) * card.rows:
-            with self._files.turn() as mine:
+            with self.files.turn() as mine:
                 if mine:
                     self._save(kept, graph, card)
 
@@ -248,7 +248,7 @@ class Upkeep:
     def _save(self, kept: Kept, graph: hnsw.Graph, card: Card) -> None:
         now = replace(card, rows=len(graph.ids), highest=int(graph.ids[-1]))
         with self._reporting():
-            kept.ready = graph, self._files.save(now, graph)
+            kept.ready = graph, self.files.save(now, graph)
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:

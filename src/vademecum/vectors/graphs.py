@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +66,14 @@ class Graphs:
     def extend(self, lane: Lane, ids: Ids) -> None:
         """Have the vectors of these texts added to the lane's graph."""
         self._ask(lane, ids)
+
+    def discard(self, lanes: Collection[int], dry_run: bool) -> tuple[str, ...]:
+        """Forget and delete the graphs of all other lanes than these; returns the names of the files."""
+        with self._lock:
+            for lane_id in self._kept.keys() - set(lanes):
+                if not dry_run:
+                    del self._kept[lane_id]
+        return self._upkeep.files.discard(lanes, dry_run)
 
     def state(self, lane: Lane, rows: int) -> str:
         """One line about the graph of a lane that has ``rows`` live rows."""

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vademecum.errors import ProviderReplyError
+from vademecum.errors import IndexReplacedError, ProviderReplyError
 from vademecum.sqlite import Connection, connect, migrate
-from vademecum.types import Calibration, Fingerprint, Lane
+from vademecum.types import Calibration, Fingerprint, Lane, LaneState
 
 if TYPE_CHECKING:
     from vademecum.types import Matrix
@@ -40,7 +40,14 @@ def _first(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS = (_first,)
+def _second(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE texts ADD COLUMN made REAL NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE lanes ADD COLUMN used REAL NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE lanes ADD COLUMN measured INTEGER NOT NULL DEFAULT 0")
+    connection.execute("UPDATE lanes SET state = iif(id = (SELECT max(id) FROM lanes), 'serving', 'kept')")
+
+
+MIGRATIONS = (_first, _second)
 
 
 def connect_alone(path: Path) -> Connection:
@@ -63,26 +70,53 @@ def read_uid(connection: sqlite3.Connection) -> str:
 
 def load_lanes(connection: sqlite3.Connection) -> list[Lane]:
     """All lanes in order of creation."""
-    rows = connection.execute("SELECT id, fingerprint, dims, lo, hi FROM vectors.lanes ORDER BY id")
-    return [Lane(lane_id, key, dims, Calibration(lo, hi)) for lane_id, key, dims, lo, hi in rows]
+    rows = connection.execute("SELECT id, fingerprint, dims, lo, hi, state, measured FROM vectors.lanes ORDER BY id")
+    return [
+        Lane(lane_id, key, dims, Calibration(lo, hi), state, measured)
+        for lane_id, key, dims, lo, hi, state, measured in rows
+    ]
 
 
-def ensure_lane(connection: sqlite3.Connection, fingerprint: Fingerprint, prior: Calibration) -> Lane:
-    """The lane of ``fingerprint``, created if new. Call in a transaction."""
-    for lane in load_lanes(connection):
+def ensure_lane(connection: sqlite3.Connection, fingerprint: Fingerprint, prior: Calibration, now: float) -> Lane:
+    """The lane of ``fingerprint``, created if new: the first one serves, a later one is built. In a transaction."""
+    lanes = load_lanes(connection)
+    for lane in lanes:
         if lane.fingerprint == fingerprint.key:
             return lane
+    state: LaneState = "building" if any(lane.state == "serving" for lane in lanes) else "serving"
     cursor = connection.execute(
-        "INSERT INTO vectors.lanes(fingerprint, dims, state, lo, hi) VALUES (?, ?, 'open', ?, ?)",
-        (fingerprint.key, fingerprint.dims, prior.lo, prior.hi),
+        "INSERT INTO vectors.lanes(fingerprint, dims, state, lo, hi, used) VALUES (?, ?, ?, ?, ?, ?)",
+        (fingerprint.key, fingerprint.dims, state, prior.lo, prior.hi, now),
     )
     lane_id = int(cursor.lastrowid or 0)
     connection.execute(f"CREATE TABLE vectors.v{lane_id:d}(id INTEGER PRIMARY KEY, vec BLOB NOT NULL)")
     connection.execute(f"CREATE TABLE vectors.c{lane_id:d}(id INTEGER PRIMARY KEY, code BLOB NOT NULL)")
-    return Lane(lane_id, fingerprint.key, fingerprint.dims, prior)
+    return Lane(lane_id, fingerprint.key, fingerprint.dims, prior, state)
 
 
-def put(connection: sqlite3.Connection, lane: Lane, hashes: Sequence[bytes], vectors: Matrix) -> None:
+def serve(connection: sqlite3.Connection, lane: Lane, now: float) -> None:
+    """Let the lane answer from now on, in the place of the one that did. In a transaction.
+
+    ``used`` is when a lane was created, or last began or ceased to serve. Raises IndexReplacedError if it is gone.
+    """
+    done = connection.execute(
+        "UPDATE vectors.lanes SET used = :now, state = iif(id = :lane, 'serving', 'kept')"
+        " WHERE (id = :lane OR state = 'serving') AND :lane IN (SELECT id FROM vectors.lanes)",
+        {"now": now, "lane": lane.id},
+    )
+    if not done.rowcount:
+        raise IndexReplacedError(f"the vectors of {lane.fingerprint} were removed meanwhile")
+
+
+def set_calibration(connection: sqlite3.Connection, lane: Lane, calibration: Calibration, measured: int) -> None:
+    """Record what was measured on so many vectors. In a transaction."""
+    connection.execute(
+        "UPDATE vectors.lanes SET lo = ?, hi = ?, measured = ? WHERE id = ?",
+        (calibration.lo, calibration.hi, measured, lane.id),
+    )
+
+
+def put(connection: sqlite3.Connection, lane: Lane, hashes: Sequence[bytes], vectors: Matrix, now: float) -> None:
     """Store one row and its code per hash. Call in a transaction. Rows must be finite and of unit length."""
     import numpy as np
 
@@ -96,10 +130,40 @@ def put(connection: sqlite3.Connection, lane: Lane, hashes: Sequence[bytes], vec
     wrong = np.flatnonzero(~(np.abs(lengths - 1) < 1e-3))
     if wrong.size:
         raise ProviderReplyError(f"vector {wrong[0]} has length {lengths[wrong[0]]}: expected 1")
-    connection.executemany("INSERT OR IGNORE INTO vectors.texts(hash) VALUES (?)", ((digest,) for digest in hashes))
+    connection.executemany(
+        "INSERT OR IGNORE INTO vectors.texts(hash, made) VALUES (?, ?)", ((digest, now) for digest in hashes)
+    )
     rows = np.ascontiguousarray(vectors, dtype="<f4")
     for table, blobs in ((f"v{lane.id:d}(id, vec)", rows), (f"c{lane.id:d}(id, code)", kernels.encode(rows))):
         connection.executemany(
             f"INSERT OR REPLACE INTO vectors.{table} SELECT id, ? FROM vectors.texts WHERE hash = ?",  # noqa: S608
             ((blob.tobytes(), digest) for blob, digest in zip(blobs, hashes, strict=True)),
         )
+
+
+def drop_lane(connection: sqlite3.Connection, lane: Lane) -> None:
+    """Remove a lane with all its vectors; its number is never given again. In a transaction."""
+    connection.execute("DELETE FROM vectors.lanes WHERE id = ?", (lane.id,))
+    for kind in "vc":
+        connection.execute(f"DROP TABLE vectors.{kind}{lane.id:d}")
+
+
+def drop_texts(connection: sqlite3.Connection, lanes: Sequence[Lane], ids: Sequence[int]) -> int:
+    """Remove texts and their vectors in all of their ``lanes``; returns how many vectors. In a transaction."""
+    count = count_texts(connection, lanes, ids)
+    for table in (*(f"{kind}{lane.id:d}" for lane in lanes for kind in "vc"), "texts"):
+        connection.execute(f"DELETE FROM vectors.{table} WHERE id IN ({', '.join('?' * len(ids))})", ids)  # noqa: S608
+    return count
+
+
+def count_texts(connection: sqlite3.Connection, lanes: Sequence[Lane], ids: Sequence[int]) -> int:
+    """How many vectors these texts have in these lanes."""
+    marks = ", ".join("?" * len(ids))
+    counts = (f"(SELECT count(*) FROM vectors.c{lane.id:d} WHERE id IN ({marks}))" for lane in lanes)  # noqa: S608
+    return sum(connection.execute(f"SELECT {count}", ids).fetchone()[0] for count in counts)
+
+
+def count_rows(connection: sqlite3.Connection, lane: Lane) -> int:
+    """How many vectors the lane has."""
+    (count,) = connection.execute(f"SELECT count(*) FROM vectors.c{lane.id:d}").fetchone()  # noqa: S608
+    return int(count)
