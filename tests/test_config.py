@@ -94,6 +94,10 @@ def sample(key: str, default: object) -> object:
         "chat.max_tokens": 1000,
         "roots": ("/srv/vault", "other=/srv/notes"),
         "history.max_age_days": 30.5,
+        "redact.models": "off",
+        "redact.persons": "redact",
+        "redact.patterns": ("Project [A-Z]+", "No. [0-9]+"),
+        "redact.ignore": ("token", "card number"),
     }
     if key in texts:
         return texts[key]

@@ -21,6 +21,10 @@ PROVIDERS = (
 )
 LayoutName: TypeAlias = Literal["auto", "workspace", "flat"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
+RedactMode: TypeAlias = Literal["redact", "warn", "off"]
+REDACT_MODES: tuple[RedactMode, ...] = get_args(RedactMode)
+#: Kinds of secrets that are known by themselves.
+SECRETS = ("private key", "api key", "token", "password", "secret", "card number")
 
 
 def _number(key: str, value: object, low: float, high: float, *, whole: bool = False) -> None:
@@ -38,6 +42,12 @@ def _flag(key: str, value: object) -> None:
 def _choice(key: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise SettingsError(f"{key} = {shown(value)}: expected one of {', '.join(choices)}")
+
+
+def _texts(key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) and text for text in value):
+        raise SettingsError(f"{key} = {shown(value)}: expected a list of texts")
+    return tuple(value)
 
 
 def _text(key: str, value: object) -> None:
@@ -245,6 +255,35 @@ class HistorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RedactSettings:
+    """What becomes of secrets in a text that is about to be written: "redact", "warn" or "off".
+
+    ``models`` is for what an agent, a flush or a dream writes, ``persons`` for what a person writes or imports: what a
+    person writes down is meant, what a model copies out of a conversation rarely is. ``patterns`` are further regular
+    expressions, of which the first group, if there is one, is the secret. ``ignore`` names kinds that are none here:
+    "private key", "api key", "token", "password", "secret", "card number".
+    """
+
+    models: RedactMode = "redact"
+    persons: RedactMode = "warn"
+    patterns: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _choice("redact.models", self.models, REDACT_MODES)
+        _choice("redact.persons", self.persons, REDACT_MODES)
+        object.__setattr__(self, "patterns", _texts("redact.patterns", self.patterns))
+        object.__setattr__(self, "ignore", _texts("redact.ignore", self.ignore))
+        for pattern in self.patterns:
+            try:
+                re.compile(pattern)
+            except (re.error, OverflowError, RecursionError) as error:
+                raise SettingsError(f"redact.patterns: {shown(pattern)}: no regular expression: {error}") from None
+        for kind in self.ignore:
+            _choice("redact.ignore", kind, SECRETS)
+
+
+@dataclass(frozen=True, slots=True)
 class WatchSettings:
     """How long the folder must be quiet before a change is indexed (ten times as long at most, if it never is), and how
     often it is looked at whatever the system tells: ``heartbeat_s`` where it tells of changes, ``poll_s`` where not."""
@@ -283,6 +322,7 @@ class Settings:
     context: ContextSettings = field(default_factory=ContextSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
+    redact: RedactSettings = field(default_factory=RedactSettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
 
     def __post_init__(self) -> None:

@@ -27,6 +27,7 @@ from vademecum.store.disk import SAFE, rename, swap, unlink
 from vademecum.store.journal import Draft, Journal, content_hash
 from vademecum.store.lock import root_lock
 from vademecum.store.paths import Location, is_link, resolve
+from vademecum.text.redact import Redactor, Secret, blacked_out
 from vademecum.types import Origin
 
 Newline: TypeAlias = Literal["\n", "\r\n"]
@@ -66,11 +67,13 @@ class Document:
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a page was and what it is now, None where there was or is none; ``entry`` is the change's number in the
-    journal, None if nothing had to be written."""
+    journal, None if nothing had to be written. ``secrets`` are those in the new lines, where they now stand; whether
+    they were blacked out depends on whose the lines are."""
 
     before: Document | None
     after: Document | None
     entry: int | None
+    secrets: tuple[Secret, ...] = ()
 
 
 def read_raw(location: Location) -> Raw:
@@ -116,20 +119,36 @@ def read_text(location: Location) -> Document:
     return decode(read_raw(location).data, location.path)
 
 
-def replace(root: Path, location: Location, document: Document, *, by: Origin = "person", why: str = "") -> Change:
+def replace(
+    root: Path,
+    location: Location,
+    document: Document,
+    *,
+    by: Origin = "person",
+    why: str = "",
+    redactor: Redactor | None = None,
+) -> Change:
     """Make ``document`` the content of the file, made with its folders if need be: all of it, or nothing changes.
 
     Raises UnreadableFileError if what is there now cannot be read, WriteError or LockTimeoutError.
     """
-    return rewrite(root, location, lambda _: document, by=by, why=why)
+    return rewrite(root, location, lambda _: document, by=by, why=why, redactor=redactor)
 
 
-def append(root: Path, location: Location, text: str, *, by: Origin = "person", why: str = "") -> Change:
+def append(
+    root: Path,
+    location: Location,
+    text: str,
+    *,
+    by: Origin = "person",
+    why: str = "",
+    redactor: Redactor | None = None,
+) -> Change:
     """Add ``text`` at the end, after a final newline, in the file's own style of line ends.
 
     The same errors as ``replace``. No line of another process is lost.
     """
-    return rewrite(root, location, lambda old: extended(old, text), by=by, why=why)
+    return rewrite(root, location, lambda old: extended(old, text), by=by, why=why, redactor=redactor)
 
 
 def extended(old: Document | None, text: str) -> Document:
@@ -150,11 +169,13 @@ def rewrite(
     why: str = "",
     expect: str | None = None,
     undoes: int | None = None,
+    redactor: Redactor | None = None,
 ) -> Change:
     """Replace a file by ``change`` of its content (None: there is no file); what it was goes to the journal first.
 
     The only way to change a page. Runs under the root's lock. If a program that does not know the lock writes
-    meanwhile, ``change`` is applied to what it wrote. Content that stays the same is not written.
+    meanwhile, ``change`` is applied to what it wrote. Content that stays the same is not written. What becomes of
+    secrets in new lines is decided by ``redactor``, by default that of the default settings; an undo brings them back.
 
     ``expect`` is the `content_hash` that the file must have, or the first 12 digits or more of it: raises
     ConflictError if it is another. Other errors as for ``replace``.
@@ -164,16 +185,16 @@ def rewrite(
             raw = _existing(location)
             _expected(location, raw, expect)
             old = None if raw is None else decode(raw.data, location.path)
-            new = change(old)
+            new, secrets = _guarded(old, change(old), by, redactor) if undoes is None else (change(old), ())
             data = _encoded(location, new)
             if raw is not None and raw.data == data and undoes is None:
-                return Change(old, new, None)
+                return Change(old, new, None, secrets)
             draft = Draft(location.path, None if raw is None else raw.data, data, by, why, undoes=undoes)
             entry = _carry_out(
                 root, journal, draft, partial(swap, location.file, data, None if raw is None else raw.stat)
             )
             if entry is not None:
-                return Change(old, new, entry)
+                return Change(old, new, entry, secrets)
     raise WriteError(f"{location.path}: another program keeps changing the file; nothing was written, try again")
 
 
@@ -245,6 +266,18 @@ def _carry_out(root: Path, journal: Journal, draft: Draft, act: Callable[[], boo
             raise WriteError(f"{draft.path}: could not be written, nothing was changed: {error.strerror}") from error
         raise
     return None
+
+
+def _guarded(
+    old: Document | None, new: Document, by: Origin, redactor: Redactor | None
+) -> tuple[Document, tuple[Secret, ...]]:
+    """The page with secrets in its new lines blacked out, if that is the rule for their writer, and what they are."""
+    redactor = redactor or Redactor()
+    mode = redactor.mode(by)
+    secrets = () if mode == "off" else tuple(redactor.find_new("" if old is None else old.text, new.text))
+    if secrets and mode == "redact":
+        new = Document(blacked_out(new.text, secrets), new.bom, new.newline)
+    return new, secrets
 
 
 def _encoded(location: Location, document: Document) -> bytes:

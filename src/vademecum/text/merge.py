@@ -58,11 +58,16 @@ def unified(before: str, after: str, old_name: str, new_name: str) -> str:
     return "".join(line if line.endswith("\n") else line + missing for line in lines)
 
 
-def _hunks(old: list[str], new: list[str]) -> list[_Hunk]:
-    """How ``new`` differs from ``old``. Equal ends are set aside first: comparing takes quadratic time at worst."""
+def equal_ends(old: list[str], new: list[str]) -> tuple[int, int]:
+    """How many lines at the beginning and, of the others, at the end are the same."""
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     pairs = zip(reversed(old[head:]), reversed(new[head:]), strict=False)
-    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return head, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _hunks(old: list[str], new: list[str]) -> list[_Hunk]:
+    """How ``new`` differs from ``old``. Equal ends are set aside first: comparing takes quadratic time at worst."""
+    head, tail = equal_ends(old, new)
     middle, other = old[head : len(old) - tail], new[head : len(new) - tail]
     codes = difflib.SequenceMatcher(None, middle, other, autojunk=False).get_opcodes()
     return [_Hunk(head + a, head + b, other[c:d]) for kind, a, b, c, d in codes if kind != "equal"]
