@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -477,7 +478,7 @@ def test_lost_events_are_made_up_for_by_looking(tmp_path: Path, monkeypatch: pyt
         until(lambda: "look" in it.told.causes)
         for number in range(5):
             write(it.root, {"other.md": f"another giraffe{number}"})
-            until(lambda n=number: f"giraffe{n}" in it.texts()["other.md"])
+            until(lambda n=number: f"giraffe{n}" in it.texts().get("other.md", ""))
         until(lambda: it.memory._core.watching.notices)
         assert "does not tell of all changes" in it.memory._core.watching.notices[0]
         assert it.memory._core.watching.mark() is None
@@ -618,6 +619,26 @@ def test_a_root_that_is_a_link_is_watched_where_it_leads(tmp_path: Path) -> None
         it.becomes(EDITED)
 
 
+def test_extra_folders_are_watched_wherever_they_are_and_whenever_they_come(tmp_path: Path) -> None:
+    vault, late = tmp_path / "vault", tmp_path / "late"
+    write(vault, {"sub/page.md": "a giraffe", ".obsidian/x.md": "x"})
+    extras = replace(settings(), roots=(str(vault), str(late)))
+    with watched(tmp_path / "notes", settings=extras) as it:
+        it.becomes({**AS_WRITTEN, "@vault/sub/page.md": "giraffe"})
+        write(
+            vault, {"sub/page.md": "an okapi", "new/page.md": "a lemur", IGNORE_FILE: "private/\n", "private/x.md": "x"}
+        )
+        there = {**AS_WRITTEN, "@vault/sub/page.md": "okapi", "@vault/new/page.md": "lemur"}
+        it.becomes(there)
+        write(late, {"page.md": "a gnu"})
+        assert [hit.path for hit in it.memory.search("gnu")] == ["@late/page.md"]
+        write(late, {"page.md": "an emu"})
+        it.becomes({**there, "@late/page.md": "emu"})
+        (vault / "sub").rename(vault / "bus")
+        (vault / "bus/page.md").write_text("a dodo")
+        it.becomes({**without(there, "@vault/sub/page.md"), "@vault/bus/page.md": "dodo", "@late/page.md": "emu"})
+
+
 def test_a_root_that_goes_and_comes_back_is_followed_and_nothing_is_forgotten(tmp_path: Path) -> None:
     with watched(tmp_path / "notes", settings=settings(BY_LOOKING)) as it:
         it.root.rename(tmp_path / "away")
@@ -638,7 +659,7 @@ def test_what_a_mount_brings_and_takes_is_seen(tmp_path: Path) -> None:
             assert [hit.path for hit in it.memory.search("giraffe")] == ["topics/inside.md"]
             until(lambda: it.memory._core.watching.mark() is not None)
             write(it.root, {"topics/inside.md": "an okapi"})
-            until(lambda: "okapi" in it.texts()["topics/inside.md"])
+            until(lambda: "okapi" in it.texts().get("topics/inside.md", ""))
         assert not it.memory.search("okapi").hits
 
 
@@ -675,7 +696,7 @@ def test_a_provider_that_is_down_is_not_stormed_by_a_busy_folder(tmp_path: Path)
         calls = len(embedder.batches)
         for number in range(20):
             write(it.root, {"MEMORY.md": f"the new zebra {number}"})
-            until(lambda n=number: f"zebra {n}" in it.texts()["MEMORY.md"])
+            until(lambda n=number: f"zebra {n}" in it.texts().get("MEMORY.md", ""))
         until(lambda: any("refused" in str(news.report.failed) for news in it.told.rounds))
         assert len(embedder.batches) - calls <= 2
         it.becomes(EDITED)
@@ -725,7 +746,7 @@ def test_any_number_of_events_leaves_descriptors_and_memory_as_they_were(tmp_pat
         assert resident() - peak < 16_000_000
         until(lambda: it.memory._core.watching.mark() is not None)
         in_place(it.root)
-        until(lambda: "new zebra" in it.texts()["MEMORY.md"])
+        until(lambda: "new zebra" in it.texts().get("MEMORY.md", ""))
 
 
 def sources(it: Watched) -> dict[str, object]:

@@ -47,7 +47,7 @@ class Watching:
             self._listeners[number] = tell
             if self._watcher is None:
                 core = self._core
-                self._watcher = Watcher(core.layout, settings, core.read_files, core.embed, self._tell)
+                self._watcher = Watcher(core.places, settings, core.read_files, core.embed, self._tell)
         return lambda: self._remove(number)
 
     def _remove(self, number: int) -> None:

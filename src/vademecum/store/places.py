@@ -36,7 +36,7 @@ class Places:
         self._opened: dict[str, _Opened] = {}
 
     def scan(self, entering: Callable[[str], None] | None = None) -> Scan:
-        """Every page of all folders; reads no page. ``entering`` is told of the memory's own folders only.
+        """Every page of all folders; reads no page. ``entering`` is told of each folder, see ``store.scan.scan``.
 
         Raises StoreError when the memory's own folder cannot be scanned. What is wrong with an extra one is a notice;
         while it is missing, unreadable or without any page, as a disk that is not mounted is, its pages count as
@@ -47,13 +47,17 @@ class Places:
             return found
         opened = self._opened = self._open()
         taken = {str(place.layout.root) for place in opened.values() if place.layout} | {str(self._own.root)}
-        parts = [found, *(_scan(name, place, frozenset(taken)) for name, place in opened.items())]
+        parts = [found, *(_scan(name, place, frozenset(taken), entering) for name, place in opened.items())]
         return Scan(
             tuple(sorted(file for part in parts for file in part.files)),
             tuple(sorted(notice for part in parts for notice in part.notices)),
             tuple(sorted(gap for part in parts for gap in part.unreadable)),
-            linked=True,  # nobody watches the extra folders
+            any(part.linked for part in parts),
         )
+
+    def roots(self) -> Mapping[str, Path]:
+        """The folders by the first part of their pages' paths: "@name" for an extra one, "" for the memory's own."""
+        return {"": self._own.root, **self._extras}
 
     def load(self, file: FileStat, now: float) -> Page:
         """See ``store.scan.load``."""
@@ -126,12 +130,17 @@ class Places:
         return _Opened(self._layouts[real])
 
 
-def _scan(name: str, place: _Opened, taken: frozenset[str]) -> Scan:
+def _scan(name: str, place: _Opened, taken: frozenset[str], entering: Callable[[str], None] | None) -> Scan:
     if place.layout is None:
         notice = (name, place.refused or place.unreadable)
         return Scan((), (notice,), () if place.refused else (name,))
+
+    def enter(folder: str) -> None:
+        if entering is not None:
+            entering(f"{name}/{folder}" if folder else name)
+
     try:
-        found = scan(place.layout, taken=taken)
+        found = scan(place.layout, enter, taken)
     except StoreError as error:
         return Scan((), ((name, f"{name}: {error}; what is known of it is kept"),), (name,))
     prefix = f"{name}/"
@@ -141,4 +150,4 @@ def _scan(name: str, place: _Opened, taken: frozenset[str]) -> Scan:
     if not files:
         empty = f"{name}: {place.layout.root} holds no page, as if it were not mounted; what is known of it is kept"
         notices, gaps = (*notices, (name, empty)), (name,)
-    return Scan(files, notices, gaps)
+    return Scan(files, notices, gaps, found.linked)

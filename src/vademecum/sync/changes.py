@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
 from vademecum.store.ignore import IGNORE_FILE, Ignored, ignored
 from vademecum.store.layout import Layout, is_hidden
 from vademecum.store.mounts import Mounts
-from vademecum.store.scan import scan
+from vademecum.store.places import Places
 from vademecum.sync.notify import Notifier, notifier
 
 #: A search waits this long at most for what the system has not told yet, and else looks for itself.
@@ -23,19 +25,20 @@ _COVERINGS = 3
 
 
 class Changes:
-    """Counts changes of pages, of folders that may hold pages, and of the rules of what to ignore.
+    """Counts changes of pages, of folders that may hold pages, and of the rules of what to ignore, in all ``places``.
 
     ``told`` is called after each, with the lock held. Safe to share between threads, but for ``prepare``.
     """
 
-    def __init__(self, layout: Layout, retry_s: float, told: Callable[[], None]) -> None:
-        self._layout = layout
+    def __init__(self, places: Places, retry_s: float, told: Callable[[], None]) -> None:
+        self._places = places
         self._retry_s = retry_s
         self._told = told
         self._lock = threading.RLock()
         self._mounts = Mounts()
         self._notifier: Notifier | None = None
-        self._rules = Ignored()
+        self._rules: dict[str, tuple[Layout, Ignored]] = {}
+        self._roots: dict[str, object] = {}
         self._covered = self._stale = False
         self._remounted = True
         self._silent: str | None = None
@@ -61,12 +64,13 @@ class Changes:
     def certain(self) -> int | None:
         """The count, with all that has happened before this call; None if that cannot be known.
 
-        Two equal numbers mean that no page came, went or changed between the calls.
+        Two equal numbers mean that no page came, went or changed between the calls, unless it was written under a
+        second name (a hard link) outside the memory.
         """
         source = self._notifier
         if source is None or not source.exact:
             return None
-        self._look_at_mounts()
+        self._look_at_roots()
         if self.unreliable is not None or not source.fence(_FENCE_S):
             return None
         with self._lock:
@@ -74,7 +78,7 @@ class Changes:
 
     def prepare(self) -> None:
         """Have events where they can be had, for every folder. Raises StoreError when the root cannot be read."""
-        self._look_at_mounts()
+        self._look_at_roots()
         self._have_notifier()
         source = self._notifier
         if source is None or self._covered:
@@ -82,8 +86,9 @@ class Changes:
         with self._lock:
             remounted, self._remounted = self._remounted, False
         if remounted:
-            self._silent = self._mounts.silent(self._layout.root)
-            source.keep(set())  # what stands under a known path may be another file system's
+            silent = (self._mounts.silent(Path(os.path.realpath(root))) for root in self._places.roots().values())
+            self._silent = next(filter(None, silent), None)
+            source.keep(set())  # another folder may stand under a path that is known
         try:
             for _ in range(_COVERINGS):
                 if self._cover(source):
@@ -111,10 +116,12 @@ class Changes:
         with self._lock:
             self._mounts.close()
 
-    def _look_at_mounts(self) -> None:
+    def _look_at_roots(self) -> None:
+        """No event tells of a mount, or of a folder above a root that was exchanged."""
+        roots = {name: _identity(folder) for name, folder in self._places.roots().items()}
         with self._lock:
-            if self._mounts.changed():
-                self._remounted = True
+            if self._mounts.changed() or roots != self._roots:
+                self._remounted, self._roots = True, roots
                 self._add(folders=True)
 
     def _have_notifier(self) -> None:
@@ -123,7 +130,7 @@ class Changes:
         if self._notifier is None and time.monotonic() >= self._try_at:
             self._try_at = time.monotonic() + self._retry_s
             try:
-                self._notifier = notifier(self._layout.root, self._changed)
+                self._notifier = notifier(self._changed)
                 self._missing = ""
             except ImportError:
                 self._missing = "watchdog 7 is not installed (vademecum[watch] brings it)"
@@ -137,11 +144,13 @@ class Changes:
         entered: set[str] = set()
 
         def enter(folder: str) -> None:
-            source.cover(folder)
+            layout, inner = self._places.locate(folder)
+            if not inner:
+                self._rules[folder] = layout, ignored(layout.root)
+            source.cover(folder, layout.root / inner)
             entered.add(folder)
 
-        self._rules = ignored(self._layout.root)
-        scan(self._layout, enter)
+        self._places.scan(enter)
         source.keep(entered)
         with self._lock:
             self._covered = not self._stale
@@ -157,9 +166,10 @@ class Changes:
                 source.close()
 
     def _changed(self, path: str, folder: bool) -> None:
-        if self._concerns(path, folder):
+        root, _, inner = path.partition("/") if self._places.is_extra(path) else ("", "", path)
+        if self._concerns(root, inner, folder):
             with self._lock:
-                self._add(folders=folder or path == IGNORE_FILE)
+                self._add(folders=folder or inner == IGNORE_FILE)
 
     def _add(self, *, folders: bool) -> None:
         self.count += 1
@@ -167,11 +177,20 @@ class Changes:
             self._stale, self._covered = True, False
         self._told()
 
-    def _concerns(self, path: str, folder: bool) -> bool:
-        if path in ("", IGNORE_FILE):
+    def _concerns(self, root: str, path: str, folder: bool) -> bool:
+        if path in ("", IGNORE_FILE) or root not in self._rules:
             return True
-        parent, _, name = path.rpartition("/")
+        layout, rules = self._rules[root]
         if folder:
-            return self._layout.indexes(path) and not self._rules.folder(path)
+            return layout.indexes(path) and not rules.folder(path)
+        parent, _, name = path.rpartition("/")
         page = name[-3:].lower() == ".md" and not is_hidden(name)
-        return page and self._layout.indexes(parent) and not self._rules.hides(path)
+        return page and layout.indexes(parent) and not rules.hides(path)
+
+
+def _identity(folder: Path) -> object:
+    try:
+        state = folder.stat()
+    except OSError as error:
+        return error.errno
+    return state.st_dev, state.st_ino, state.st_mode

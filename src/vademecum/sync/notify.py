@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     from watchdog.observers.inotify_c import InotifyEvent
 
-#: Called with the changed path, relative to the root with "/", and whether it is a folder; ("", True) when it cannot
-#: be told what changed. Must be quick and must not raise. Comes from a thread of the notifier.
+#: Called with what changed, named below the folder that was covered, and whether it is a folder; ("", True) when it
+#: cannot be told what changed. Must be quick and must not raise. Comes from a thread of the notifier.
 Changed: TypeAlias = Callable[[str, bool], None]
 
 #: More folders than this are not watched one by one: each costs a kilobyte of the kernel's memory, and the user's other
@@ -34,8 +34,11 @@ class Notifier(Protocol):
         """Whether no change in a covered folder can escape it, and ``fence`` works."""
         ...
 
-    def cover(self, folder: str) -> None:
-        """Watch a folder (relative to the root), not what is below it. Raises OSError when no more can be watched."""
+    def cover(self, folder: str, place: Path) -> None:
+        """Watch the folder at ``place``, known as ``folder``, but not what is below it.
+
+        Its parent, if that is to be watched, comes first. Raises OSError when no more can be watched.
+        """
         ...
 
     def keep(self, folders: set[str]) -> None:
@@ -55,13 +58,13 @@ class Notifier(Protocol):
         ...
 
 
-def notifier(root: Path, changed: Changed) -> Notifier:
+def notifier(changed: Changed) -> Notifier:
     """The best that this system has. Raises OSError or ImportError where there is none: then one must look."""
     system = platform.system()
     if system == "Linux":
-        return FolderEvents(root, changed)
+        return FolderEvents(changed)
     if system in ("Darwin", "Windows"):
-        return TreeEvents(root, changed)
+        return TreeEvents(changed)
     # On BSD each file would take a descriptor.
     raise OSError(errno.ENOTSUP, f"{system} tells of no changes below a folder")
 
@@ -75,10 +78,9 @@ class FolderEvents:
 
     exact = True
 
-    def __init__(self, root: Path, changed: Changed) -> None:
+    def __init__(self, changed: Changed) -> None:
         from watchdog.observers.inotify_c import InotifyFD
 
-        self._root = root
         self._changed = changed
         self._lock = threading.Lock()
         self._folders: dict[str, _Folder] = {}
@@ -90,7 +92,7 @@ class FolderEvents:
             self._fd.stop()
             raise
 
-    def cover(self, folder: str) -> None:
+    def cover(self, folder: str, place: Path) -> None:
         with self._lock:
             if folder in self._folders:
                 return
@@ -98,7 +100,7 @@ class FolderEvents:
                 raise OSError(errno.ENOSPC, f"there are more than {MOST_FOLDERS} folders")
             watch = _Folder(self, folder)
             try:
-                watch.number = self._fd.add_callback(os.fsencode(self._root / folder), _mask(), watch, id(watch))
+                watch.number = self._fd.add_callback(os.fsencode(place), _mask(), watch, id(watch))
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP) and folder:
                     return  # gone since it was listed, which its parent's watch tells
@@ -243,26 +245,33 @@ class TreeEvents:
 
     exact = False
 
-    def __init__(self, root: Path, changed: Changed) -> None:
-        from watchdog.events import FileSystemEvent, FileSystemEventHandler
+    def __init__(self, changed: Changed) -> None:
         from watchdog.observers import Observer
+
+        self._changed = changed
+        self._trees: dict[str, Any] = {}
+        self._observer = Observer()
+        self._observer.start()
+
+    def cover(self, folder: str, place: Path) -> None:
+        from watchdog.events import FileSystemEvent, FileSystemEventHandler
+
+        if any(folder == tree or folder.startswith(f"{tree}/" if tree else "") for tree in self._trees):
+            return
+        changed = self._changed
 
         class Handler(FileSystemEventHandler):
             def on_any_event(self, event: FileSystemEvent) -> None:
                 if event.event_type not in ("opened", "closed_no_write"):
-                    for path in (event.src_path, event.dest_path):
-                        if path:
-                            changed(_relative(os.fsdecode(path), root), event.is_directory)
+                    changed(_below(folder, place, event.src_path), event.is_directory)
+                    if event.dest_path:
+                        changed(_below(folder, place, event.dest_path), event.is_directory)
 
-        self._observer = Observer()
-        self._observer.schedule(Handler(), str(root), recursive=True)
-        self._observer.start()
-
-    def cover(self, folder: str) -> None:
-        """The whole tree is covered."""
+        self._trees[folder] = self._observer.schedule(Handler(), str(place), recursive=True)
 
     def keep(self, folders: set[str]) -> None:
-        """The whole tree is covered."""
+        for tree in self._trees.keys() - folders:
+            self._observer.unschedule(self._trees.pop(tree))
 
     def fence(self, timeout_s: float) -> bool:  # noqa: ARG002 - the system promises nothing
         return False
@@ -276,6 +285,6 @@ class TreeEvents:
             self._observer.join(2.0)
 
 
-def _relative(path: str, root: Path) -> str:
-    relative = os.path.relpath(path, root).replace(os.sep, "/")
-    return "" if relative == "." else relative
+def _below(folder: str, place: Path, path: str | bytes) -> str:
+    relative = os.path.relpath(os.fsdecode(path), place).replace(os.sep, "/")
+    return "/".join(part for part in (folder, relative) if part not in ("", "."))

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from vademecum.errors import VademecumError
 from vademecum.settings import WatchSettings
-from vademecum.store.layout import Layout
+from vademecum.store.places import Places
 from vademecum.sync.changes import Changes
 from vademecum.sync.flight import SingleFlight
 from vademecum.types import SyncReport, WatchRound
@@ -35,7 +35,7 @@ class Watcher:
 
     def __init__(
         self,
-        layout: Layout,
+        places: Places,
         settings: WatchSettings,
         read: Callable[[], SyncReport],
         embed: Callable[[], SyncReport],
@@ -53,7 +53,7 @@ class Watcher:
         self._said: dict[str, tuple[object, ...]] = {"vectors": (None, (), ())}
         self._saying = threading.Lock()
         self._stopped = False
-        self.changes = Changes(layout, settings.heartbeat_s, self._note_change)
+        self.changes = Changes(places, settings.heartbeat_s, self._note_change)
         self._vectors: SingleFlight[None] = SingleFlight("vademecum-watch-vectors", self._embed_round)
         self._thread = threading.Thread(target=self._run, name="vademecum-watch", daemon=True)
         self._thread.start()
