@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,6 +140,19 @@ def test_a_session_that_is_not_there_is_named(run: Run, command: tuple[str, ...]
     ran = run(*command)
     assert (ran.code, ran.out) == (1, "")
     assert "x: there is no such session" in ran.err
+
+
+def test_a_damaged_history_is_mended_and_the_damaged_file_named(run: Run, memory: Memory) -> None:
+    memory.history.append("s", exchange(1))
+    assert run("repair").out == "nothing is wrong with it\n"
+    memory.close()
+    file = memory.root / ".vademecum" / "history.sqlite"
+    file.write_bytes(b"?" * 9000)
+    ran = run("list")
+    assert (ran.code, "`vademecum history repair`" in ran.err) == (1, True)
+    assert re.search(r"the damaged file is kept as .*history\.sqlite\.corrupt-", run("repair").out)
+    assert run("repair", "--json").json == {"kept": None, "sessions": 0, "messages": 0, "lost": 0}
+    assert run("list").out == "0 of 0 sessions\n"
 
 
 def test_each_user_sees_only_their_own(run: Run, memory: Memory) -> None:

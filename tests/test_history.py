@@ -26,7 +26,7 @@ from conversations import (
 )
 from store_support import python, small_disk
 from vademecum.errors import HistoryBusyError, HistoryCorruptError, HistoryError, UsageError
-from vademecum.history import Conversations, HistoryFile, Latest, Message, Session, Step, owner_of, scope_of
+from vademecum.history import Conversations, HistoryFile, Latest, Message, Session, Step, owner_of, scope_of, viewer_of
 from vademecum.types import Viewer
 
 JSON = st.recursive(
@@ -417,6 +417,8 @@ def test_nobody_sees_or_changes_somebody_elses_sessions(tmp_path: Path) -> None:
     assert all_of_them[1].delete("s")
     assert all_of_them[1].prune(0) == ()
     assert [len(mine.ids()) for mine in all_of_them] == [1, 0, 1, 1, 1, 1]
+    assert [viewer_of(mine.owner) for mine in all_of_them] == viewers
+    assert file.owners() == sorted(mine.owner for mine in all_of_them if mine.ids())
     assert [scope_of(mine.owner) for mine in all_of_them] == [
         *("shared", "user:ann", "user:bob", "agent:ann", "user:ann", "user:ann")
     ]

@@ -59,6 +59,21 @@ def test_a_damaged_history_costs_no_search_and_is_not_replaced(open_memory: Open
     assert _file(memory).read_bytes() == b"no database" * 1000
 
 
+def test_a_damaged_history_can_be_mended_and_the_damaged_file_is_kept(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.history.append("s", exchange(1))
+    assert memory.repair_history().kept is None
+    memory.close()
+    damaged = _file(memory).read_bytes()[:4096] + b"?" * 4096
+    _file(memory).write_bytes(damaged)
+    memory = open_memory()
+    saved = memory.repair_history()
+    assert saved.kept is not None
+    assert saved.kept.read_bytes() == damaged
+    memory.history.append("s", exchange(2))
+    assert len(memory.history.load("s")) == 2
+
+
 def test_a_link_in_the_place_of_the_history_is_not_followed(open_memory: OpenMemory, tmp_path: Path) -> None:
     memory = open_memory()
     (tmp_path / "elsewhere.sqlite").touch()

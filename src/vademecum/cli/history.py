@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from vademecum.cli.grammar import command, group
-from vademecum.cli.output import paint, print_json, print_text, visible
+from vademecum.cli.output import note, paint, plain, print_json, print_text, visible
 from vademecum.cli.target import open_memory
 from vademecum.errors import HistoryError, UsageError
 
@@ -27,7 +27,7 @@ def add(adding: Any) -> None:
     """All commands of the group."""
     examples = ("history list", "history show chat-7 --page 2", "history prune --days 90 --dry-run")
     group_adding = group(adding, "history", "list, read and tidy up conversations", examples)
-    for one in (_list, _show, _append, _title, _pin, _clear, _delete, _prune):
+    for one in (_list, _show, _append, _title, _pin, _clear, _delete, _prune, _repair):
         one(group_adding)
 
 
@@ -98,6 +98,12 @@ def _prune(adding: Any) -> None:
     channel = "with --days: sessions held there stay, instead of those of web; may be repeated"
     parser.add_argument("--keep-channel", metavar="C", action="append", help=channel)
     parser.add_argument("--dry-run", action="store_true", help="with --days: only list what would go")
+
+
+def _repair(adding: Any) -> None:
+    examples = ("history repair",)
+    summary = "save what can be read of a damaged history; the damaged file is kept"
+    command(adding, "repair", summary, run_repair, examples)
 
 
 def _session(parser: Any) -> None:
@@ -210,6 +216,21 @@ def run_prune(args: Namespace) -> int:
         for session in gone:
             _print_session(memory, session)
     print(f"{len(gone)} sessions {'would be deleted' if args.dry_run else 'deleted'}")
+    return 0
+
+
+def run_repair(args: Namespace) -> int:
+    with open_memory(args) as memory:
+        saved = memory.repair_history()
+    if args.json:
+        print_json({**plain(saved), "kept": None if saved.kept is None else str(saved.kept)})
+    elif saved.kept is None:
+        print("nothing is wrong with it")
+    else:
+        print(visible(f"saved: {saved.messages} messages of {saved.sessions} sessions; lost: {saved.lost} messages"))
+        print(visible(f"the damaged file is kept as {saved.kept}"))
+    if saved.lost:
+        note(f"the sqlite3 shell's .recover may find more in {saved.kept}")
     return 0
 
 

@@ -14,7 +14,9 @@ from vademecum.history.records import (
     TurnPage,
     owner_of,
     scope_of,
+    viewer_of,
 )
+from vademecum.history.salvage import Salvaged, salvage
 
 __all__ = [
     "HISTORY_FILE",
@@ -23,6 +25,7 @@ __all__ = [
     "Latest",
     "Message",
     "Restored",
+    "Salvaged",
     "Session",
     "SessionPage",
     "Step",
@@ -30,5 +33,7 @@ __all__ = [
     "Turn",
     "TurnPage",
     "owner_of",
+    "salvage",
     "scope_of",
+    "viewer_of",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vademecum.errors import HistoryBusyError, HistoryCorruptError, HistoryError, IndexUnavailableError
 from vademecum.history.schema import MIGRATIONS, VERSION
-from vademecum.sqlite import Connection, ReaderPool, connect, exclusive, migrate
+from vademecum.sqlite import Connection, ReaderPool, connect, exclusive, migrate, quarantine
 
 HISTORY_FILE = "history.sqlite"
 
@@ -91,7 +91,8 @@ class HistoryFile:
             for _ in range(_TRIES):
                 opened = self._current()
                 with exclusive(opened.writer) as connection:
-                    if _version(connection) == VERSION:
+                    # Once more: somebody may have exchanged the file while this waited for the lock.
+                    if _version(connection) == VERSION and opened.identity == self._identity():
                         yield connection
                         return
                 self._reopen(opened)
@@ -107,6 +108,28 @@ class HistoryFile:
         with self.read() as connection:
             (stamp,) = connection.execute("SELECT value FROM meta WHERE key = 'stamp'").fetchone()
         return str(stamp)
+
+    def owners(self) -> list[str]:
+        """Everybody who has conversations, sorted; see `viewer_of`."""
+        with self.read() as connection:
+            return [owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM sessions ORDER BY owner")]
+
+    def problems(self) -> list[str]:
+        """What is wrong with the file, in SQLite's words; empty if it is sound or not there. Reads all of it."""
+        try:
+            with self.read() as connection:
+                found = [str(verdict) for (verdict,) in connection.execute("PRAGMA integrity_check(20)")]
+        except HistoryCorruptError as error:
+            return [str(error)]
+        return [] if found == ["ok"] else found
+
+    def exchange(self, other: Path) -> Path:
+        """Put another database in the place of this one; returns the name under which this one is kept."""
+        with self._lock:
+            self._let_go()
+            kept = quarantine(self.path, self.clock())
+            other.replace(self.path)
+        return kept
 
     def outlived(self) -> float | None:
         """Once a day the time before which sessions have outlived ``keep_days``; otherwise None."""
@@ -209,5 +232,8 @@ def _translated(path: Path) -> Iterator[None]:
         if code in _BUSY:
             raise HistoryBusyError(f"{path}: another process has been writing for too long; try again") from error
         if code in _DAMAGED:
-            raise HistoryCorruptError(f"{path}: {error}; it is left as it is: put a backup in its place") from error
+            raise HistoryCorruptError(
+                f"{path}: {error}; it is left as it is: put a backup in its place, or save what can be read with "
+                "`vademecum history repair`"
+            ) from error
         raise HistoryError(f"{path}: {error}") from error

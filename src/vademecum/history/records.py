@@ -17,6 +17,12 @@ def owner_of(viewer: Viewer) -> str:
     return " ".join(viewer.scopes[1:]) or SHARED
 
 
+def viewer_of(owner: str) -> Viewer:
+    """The viewer whose conversations are those of ``owner``: the inverse of `owner_of`."""
+    ids = dict(part.split(":", 1) for part in owner.split(" ") if ":" in part)
+    return Viewer(ids.get("user"), ids.get("agent"))
+
+
 def scope_of(owner: str) -> Scope:
     """The scope in which an owner's conversations are found by search: the user's, else the agent's, else shared."""
     return owner.partition(" ")[0]

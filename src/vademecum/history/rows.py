@@ -49,7 +49,6 @@ COUNT = "SELECT count(*) FROM sessions s WHERE s.owner = :owner"
 COUNT_CHANNEL = f"{COUNT} AND s.channel = :channel"
 IDS = "SELECT s.id FROM sessions s WHERE s.owner = :owner ORDER BY s.id"
 OLD = f"{_SESSION} WHERE s.owner = :owner AND s.pinned = 0 AND s.active_at < :before ORDER BY s.active_at"
-EVERY = f"{_SESSION} ORDER BY s.owner, s.id"
 TOTALS = "SELECT s.channel, count(*), sum(s.messages) FROM sessions s WHERE s.owner = :owner GROUP BY s.channel"
 
 _IS_TURN = f"EXISTS (SELECT 1 FROM messages o WHERE o.session = {_KEY} AND o.seq = :turn AND o.opens = 1)"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
+from vademecum.history import Salvaged
 from vademecum.memory.aio_history import AsyncConversations
 from vademecum.memory.facade import Memory
 from vademecum.memory.watching import Watch
@@ -45,6 +46,10 @@ class AsyncMemory:
     def history(self) -> AsyncConversations:
         """See `Memory.history`."""
         return AsyncConversations(self.memory.history)
+
+    async def repair_history(self) -> Salvaged:
+        """See `Memory.repair_history`."""
+        return await asyncio.to_thread(self.memory.repair_history)
 
     async def remember(self, text: str, **options: Any) -> Written:
         """See `Memory.remember`."""

@@ -22,7 +22,7 @@ from vademecum.errors import (
     UsageError,
     shown,
 )
-from vademecum.history import Conversations, owner_of
+from vademecum.history import Conversations, Salvaged, owner_of, salvage
 from vademecum.memory import arguments
 from vademecum.memory.core import Core, acquire
 from vademecum.memory.filters import conditions
@@ -121,6 +121,10 @@ class Memory(Writing):
     def history(self) -> Conversations:
         """The conversations of whom the memory is opened for; shared ones if it is for nobody in particular."""
         return Conversations(self._core.history, owner_of(self._viewer))
+
+    def repair_history(self) -> Salvaged:
+        """Save what can be read of a damaged history, everybody's; the damaged file is kept. See `salvage`."""
+        return salvage(self._core.history)
 
     # -- reading ------------------------------------------------------------------------------------------------
 

@@ -157,8 +157,12 @@ def damaged(path: Path) -> bool:
 
 def quarantine(path: Path, now: float) -> Path:
     """Move a damaged database aside (with its -wal and -shm) and return its new name. ``now`` is a Unix time."""
-    stamp = time.strftime(_STAMP, time.gmtime(now))
-    target = path.with_name(f"{path.name}.corrupt-{stamp}")
+    def aside() -> Path:
+        return path.with_name(f"{path.name}.corrupt-{time.strftime(_STAMP, time.gmtime(now))}")
+
+    while aside().exists():  # what was moved aside in the same second
+        now += 1
+    target = aside()
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             path.with_name(path.name + suffix).replace(target.with_name(target.name + suffix))
