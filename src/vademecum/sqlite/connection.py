@@ -157,6 +157,7 @@ def damaged(path: Path) -> bool:
 
 def quarantine(path: Path, now: float) -> Path:
     """Move a damaged database aside (with its -wal and -shm) and return its new name. ``now`` is a Unix time."""
+
     def aside() -> Path:
         return path.with_name(f"{path.name}.corrupt-{time.strftime(_STAMP, time.gmtime(now))}")
 
