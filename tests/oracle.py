@@ -242,6 +242,12 @@ class MemoryIndex:
         by_id = {r.id: r for r in self.rows}
         return [_row(by_id[i]) for i in ids if i in by_id]
 
+    def of_source(self, path: str) -> Sequence[ChunkRow]:
+        return [_row(r) for r in sorted(self._of(path), key=lambda r: (r.chunk.start_line, r.id))]
+
+    def permitted(self, ids: Sequence[int], where: Where) -> frozenset[int]:
+        return frozenset(r.id for r in self.rows if r.id in set(ids) and r.meets(where))
+
 
 def _row(row: Row) -> ChunkRow:
     c, s = row.chunk, row.source

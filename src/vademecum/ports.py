@@ -69,6 +69,14 @@ class IndexReader(Protocol):
         """The rows in the order of ``ids``; ids that do not exist are left out."""
         ...
 
+    def of_source(self, path: str) -> Sequence[ChunkRow]:
+        """All rows of one source, in the order of its lines."""
+        ...
+
+    def permitted(self, ids: Sequence[int], where: Where) -> frozenset[int]:
+        """Those of the given chunks that meet ``where``."""
+        ...
+
 
 class IndexBackend(Protocol):
     """A whole index. The unit of writing is a source, replaced atomically; tokens and not strings cross it.

@@ -107,6 +107,19 @@ class EmbeddedReader:
         """The rows in the order of ``ids``; ids that do not exist are left out."""
         return rows.load_chunks(self._connection, ids)
 
+    def of_source(self, path: str) -> Sequence[ChunkRow]:
+        """All rows of one source, in the order of its lines."""
+        return rows.load_chunks(self._connection, rows.chunks_of(self._connection, path))
+
+    def permitted(self, ids: Sequence[int], where: Where) -> frozenset[int]:
+        """Those of the given chunks that meet ``where``."""
+        condition, parameters = to_sql(where)
+        found = self._connection.execute(
+            f"SELECT c.id FROM chunks c WHERE c.id IN (SELECT value FROM json_each(?)) AND {condition}",  # noqa: S608
+            (json.dumps(list(ids)), *parameters),
+        )
+        return frozenset(chunk_id for (chunk_id,) in found)
+
     def _needed(self, where: Where) -> Where:
         """``where`` without a scope condition that every row meets.
 

@@ -8,6 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from vademecum.cli import show
+from vademecum.cli.options import search_options
 from vademecum.cli.output import note
 from vademecum.cli.progress import progress_bar
 from vademecum.cli.target import named_folder, named_root, open_memory
@@ -55,17 +56,7 @@ def search(args: Namespace) -> int:
     with open_memory(args) as memory:
         result = memory.search(
             args.query,
-            max_results=args.max_results,
-            min_score=args.min_score,
-            since=args.since,
-            until=args.until,
-            path=args.path,
-            kind=None if args.kind is None else tuple(args.kind),
-            tag=args.tag,
-            heading=args.heading,
-            fusion=args.fusion,
-            decay=False if args.no_decay else None,
-            mmr=False if args.no_mmr else None,
+            **search_options(args),
             wait_ms=-1,
         )
         wants_vectors = memory.settings.embedding.provider != "none"

@@ -6,10 +6,9 @@ import argparse
 from typing import Any
 
 from vademecum import __version__
-from vademecum.cli import commands, history, lanes, watch, writing
+from vademecum.cli import commands, history, inspect, lanes, watch, writing
 from vademecum.cli.grammar import CommandParser, Parser, add_common, command
-from vademecum.settings import FUSIONS
-from vademecum.types import KINDS
+from vademecum.cli.options import add_search_options
 
 _EPILOG = """\
 The memory is the folder named by --root or VADEMECUM_ROOT, else the nearest one above the current folder
@@ -38,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
-    rooms = (history.add, watch.add, lanes.add)
+    rooms = (history.add, watch.add, lanes.add, inspect.add)
     for add in (_init, _remember, writing.add, _sync, _search, _get, _context, *rooms, _status, _rebuild, _bench):
         add(adding)
     return parser
@@ -83,18 +82,7 @@ def _search(adding: Any) -> None:
         "search allergies --path 'knowledge/*' --json",
     )
     parser = command(adding, "search", "find notes by word and by meaning", commands.search, examples)
-    parser.add_argument("query", metavar="QUERY", help="a question or some words, in any language")
-    parser.add_argument("-k", dest="max_results", metavar="N", type=int, help="at most N hits")
-    parser.add_argument("--min-score", metavar="X", type=float, help="drop hits less relevant than X, from 0 to 1")
-    parser.add_argument("--since", metavar="D", help="only notes dated D or later: YYYY-MM-DD, today, yesterday, 30d")
-    parser.add_argument("--until", metavar="D", help="only notes dated D or earlier")
-    parser.add_argument("--path", metavar="GLOB", help="only files whose path matches; * also crosses /")
-    parser.add_argument("--kind", action="append", choices=KINDS, help="only notes of this kind; may be repeated")
-    parser.add_argument("--tag", metavar="T", help="only files with this tag, in front matter or as #T in the text")
-    parser.add_argument("--heading", metavar="H", help="only notes under a heading of this title, in any letter case")
-    parser.add_argument("--fusion", choices=FUSIONS, help="how the two channels become one score")
-    parser.add_argument("--no-decay", action="store_true", help="do not let older dated notes fade")
-    parser.add_argument("--no-mmr", action="store_true", help="keep near copies of one another")
+    add_search_options(parser)
     parser.add_argument("--full", action="store_true", help="print whole texts, not their first lines")
     parser.add_argument("--explain", action="store_true", help="print why each hit is where it is")
 

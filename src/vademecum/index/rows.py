@@ -144,6 +144,15 @@ def _delete_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
     connection.executemany("DELETE FROM chunks WHERE id = ?", keys)
 
 
+def chunks_of(connection: sqlite3.Connection, path: str) -> list[int]:
+    """Ids of the chunks of one source, in the order of its lines."""
+    found = connection.execute(
+        "SELECT c.id FROM chunks c JOIN files f ON f.id = c.file_id WHERE f.path = ? ORDER BY c.start_line, c.id",
+        (path,),
+    )
+    return [chunk_id for (chunk_id,) in found]
+
+
 def load_chunks(connection: sqlite3.Connection, ids: Sequence[int]) -> list[ChunkRow]:
     """The rows in the order of ``ids``; ids that do not exist are left out."""
     found: dict[int, ChunkRow] = {}

@@ -10,36 +10,34 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from vademecum.config import environment, load_settings
 from vademecum.errors import (
     IndexCorruptError,
     IndexReplacedError,
     IndexUnavailableError,
-    SettingsError,
     StoreError,
     UsageError,
     shown,
 )
 from vademecum.history import Conversations, Salvaged, owner_of, salvage
 from vademecum.memory import arguments
+from vademecum.memory.asking import asked
 from vademecum.memory.core import Core, acquire
-from vademecum.memory.filters import conditions
 from vademecum.memory.reading import Reading
 from vademecum.memory.status import take_status
-from vademecum.memory.upkeep import KEEP_DAYS, collect
+from vademecum.memory.tending import Tending
 from vademecum.memory.watching import Watch
 from vademecum.memory.writing import Writing
 from vademecum.ports import Embedder, Progress
 from vademecum.search import Answer, Request, search
-from vademecum.settings import FUSIONS, Fusion, Settings
+from vademecum.settings import Fusion, Settings
 from vademecum.store.context import gather
 from vademecum.store.layout import valid_id
 from vademecum.store.root import create as create_root
 from vademecum.types import (
     ORIGINS,
-    Collected,
     Context,
     Excerpt,
     Origin,
@@ -48,14 +46,13 @@ from vademecum.types import (
     SyncReport,
     Viewer,
     WatchRound,
-    Where,
 )
 
 #: A search meets at most this many indexes that turn out to be damaged or closed by somebody who mends them.
 _TRIES = 3
 
 
-class Memory(Writing):
+class Memory(Writing, Tending):
     """A folder of Markdown that can be searched. Safe to share between threads; use it as a context manager.
 
     ``user`` and ``agent`` say for whom it is opened; they come from the host program. A viewer reads what is shared
@@ -171,49 +168,26 @@ class Memory(Writing):
         nothing: see ``disabled``, ``channels`` and ``notices``. Raises UsageError for arguments that cannot be meant.
         """
         began = time.perf_counter()
-        today = self._core.today()
-        where = conditions(
-            self._viewer, today, since=since, until=until, path=path, kind=kind, tag=tag, heading=heading
+        request = asked(
+            self._core,
+            self._viewer,
+            self.settings,
+            query,
+            max_results=max_results,
+            min_score=min_score,
+            since=since,
+            until=until,
+            path=path,
+            kind=kind,
+            tag=tag,
+            heading=heading,
+            fusion=fusion,
+            decay=decay,
+            mmr=mmr,
         )
-        request = self._request(query, where, today, max_results, min_score, fusion, decay, mmr)
         wait_s = arguments.seconds("wait_ms", self.settings.search.wait_ms if wait_ms is None else wait_ms)
         result = self._answer(request, wait_s)
         return replace(result, elapsed_ms=(time.perf_counter() - began) * 1000)
-
-    def _request(
-        self,
-        query: str,
-        where: Where,
-        today: date,
-        max_results: int | None,
-        min_score: float | None,
-        fusion: Fusion | None,
-        decay: bool | None,
-        mmr: bool | None,
-    ) -> Request:
-        settings = self.settings
-        if not isinstance(query, str):
-            raise UsageError(f"query = {shown(query)}: expected a text")
-        given: dict[str, Any] = {
-            name: arguments.number(name, value)
-            for name, value in (("max_results", max_results), ("min_score", min_score))
-            if value is not None
-        }
-        if fusion is not None:
-            given["fusion"] = arguments.choice("fusion", fusion, FUSIONS)
-        try:
-            chosen = replace(settings.search, **given)
-        except SettingsError as error:
-            raise UsageError(str(error).removeprefix("search.")) from error
-        return Request(
-            query,
-            where,
-            today,
-            chosen,
-            settings.decay if decay is None else replace(settings.decay, enabled=arguments.flag("decay", decay)),
-            settings.mmr if mmr is None else replace(settings.mmr, enabled=arguments.flag("mmr", mmr)),
-            settings.kinds,
-        )
 
     def _answer(self, request: Request, wait_s: float | None) -> SearchResult:
         if not request.query.strip():
@@ -237,14 +211,10 @@ class Memory(Writing):
         refreshed = self._core.refresh(wait_s)
         # The same index, so that an answer never comes from one that was opened anew and is still empty.
         answer = search(index, self._core.embedding.query_vector, request)
-        notices = (*self._visible(refreshed.notices), *answer.notices, *_why_so_few(request, answer))
+        notices = (*self._reading.visible(refreshed.notices), *answer.notices, *_why_so_few(request, answer))
         return SearchResult(
             request.query, answer.hits, refreshed.fresh, answer.channels, 0.0, notices, None, answer.explanation
         )
-
-    def _visible(self, notices: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-        """What this viewer may be told: nothing about a file that it may not read."""
-        return tuple(text for path, text in notices if self._may_read(path))
 
     # -- upkeep -------------------------------------------------------------------------------------------------
 
@@ -287,20 +257,9 @@ class Memory(Writing):
         self._watches = [watch, *(other for other in self._watches if other.mode != "off")]
         return watch
 
-    def gc(self, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Collected:
-        """Remove what the index no longer needs, once it is ``keep_days`` days old; ``dry_run`` only tells.
-
-        That is: vectors of embedding models that have neither been in use nor begun since; vectors, made before that,
-        of texts that stand nowhere any more; graphs without vectors; and databases set aside as damaged. The vectors of
-        the model in use, and those that answer now, always stay. All of it can be had again from Markdown, at the
-        price of embedding. The vectors' file shrinks when a quarter of it is empty. Others may search and write
-        meanwhile. Raises StoreError, and removes nothing, while files cannot be read.
-        """
-        return collect(self._core, keep_days, arguments.flag("dry_run", dry_run))
-
     def status(self) -> Status:
         """Where everything is, how much of it is indexed, and what is wrong. Recounts the disk."""
-        return take_status(self._core, self._visible)
+        return take_status(self._core, self._reading.visible)
 
     def close(self) -> None:
         """Let go of the root; the last of its memories in this process releases files and threads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date
 
@@ -27,6 +27,10 @@ class Reading:
         """Whether a path of the index is the viewer's to see."""
         return self._layout.classify(path).scope in self._viewer.scopes
 
+    def visible(self, notices: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+        """What the viewer may be told: nothing about a file that it may not read."""
+        return tuple(text for path, text in notices if self.may_read(path))
+
     def own_page(self, target: str) -> str:
         """``target``, or the page an alias stands for, spelled as on disk. It need not exist.
 
@@ -35,6 +39,17 @@ class Reading:
         if self._places.is_extra(target):
             raise PathError(f"{target!r}: belongs to a folder of the setting roots, which is read and never written")
         return self._allowed(target, self._layout, self._layout.alias(target, self._viewer, self._today()))
+
+    def page(self, target: str) -> str:
+        """``target``, or the page an alias stands for, as the index spells it; also of an extra folder.
+
+        It need not exist. Raises PathError for what cannot be a page or is not the viewer's.
+        """
+        if not self._places.is_extra(target):
+            return self.own_page(target)
+        layout, path = self._places.locate(target)
+        prefix = target.removesuffix(path)
+        return prefix + self._allowed(target, layout, path, prefix)
 
     def excerpt(self, target: str, start: int, lines: int | None) -> Excerpt:
         """``lines`` lines (None: all) from line ``start`` on. Raises StoreError kinds and UsageError."""

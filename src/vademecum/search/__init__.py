@@ -1,6 +1,6 @@
 """From a question to hits, a straight line: recall → fuse → floor → decay → diversity → top-k."""
 
-from vademecum.search.engine import Answer, Request, search
+from vademecum.search.engine import Answer, Funnel, Request, search, sift
 from vademecum.search.query_vector import QueryVector
 
-__all__ = ["Answer", "QueryVector", "Request", "search"]
+__all__ = ["Answer", "Funnel", "QueryVector", "Request", "search", "sift"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vademecum.ports import IndexBackend, IndexReader
 from vademecum.rank import Query, Ranked, above_floor, decay, diversify, fuse, newer_first, seat, weigh
 from vademecum.search.query_vector import Asked, QueryVector
-from vademecum.search.recall import recall
+from vademecum.search.recall import Recall, recall
 from vademecum.settings import DecaySettings, KindSettings, MmrSettings, SearchSettings
 from vademecum.text.query import QueryTerms, query_terms
 from vademecum.types import Calibration, ChannelState, Hit, Lane, Trace, Where
@@ -48,8 +48,45 @@ class Answer:
     notices: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """What each stage of one search let through, best first.
+
+    ``aged`` carries the weights of kinds and age; ``entered`` are those of them that diversity gets to see, newer notes
+    before older ones that say the same; ``picked`` are the same in diversity's order.
+    """
+
+    terms: QueryTerms
+    asked: Asked
+    lane: Lane | None
+    calibration: Calibration | None
+    channels: Mapping[str, ChannelState]
+    recalled: Recall
+    fused: list[Ranked]
+    kept: list[Ranked]
+    aged: list[Ranked]
+    entered: list[Ranked]
+    picked: list[Ranked]
+    chosen: list[Ranked]
+
+
 def search(index: IndexBackend, query_vector: QueryVector, request: Request) -> Answer:
     """Run the funnel on one snapshot of the index. A channel that is absent or fails is named, never raised."""
+    funnel = sift(index, query_vector, request)
+    explanation = {
+        **funnel.recalled.explanation,
+        "fused": len(funnel.fused),
+        "above_floor": len(funnel.kept),
+        "returned": len(funnel.chosen),
+        # Only where there was room for more: else they simply were not among the best.
+        "sessions_left_out": min(request.search.max_results, len(funnel.kept)) - len(funnel.chosen),
+    }
+    notices = () if funnel.asked.notice is None else (funnel.asked.notice,)
+    return Answer(tuple(_hit(item) for item in funnel.chosen), funnel.channels, explanation, notices)
+
+
+def sift(index: IndexBackend, query_vector: QueryVector, request: Request) -> Funnel:
+    """All stages of a search, each with what it let through."""
     weights, k = request.search, request.search.max_results
     terms, keyword_state = query_terms(request.query), "ok"
     if weights.text_weight == 0:
@@ -65,31 +102,19 @@ def search(index: IndexBackend, query_vector: QueryVector, request: Request) -> 
             recalled = recall(reader, terms, asked.vector, lane, request.where, CANDIDATES * k, weights.postings_budget)
             calibration = None if lane is None or asked.vector is None else _calibration(reader, lane, asked.vector)
             break
-    fused = fuse(
-        recalled.candidates,
-        weights.fusion,
-        Query(
-            weights.vector_weight,
-            weights.text_weight,
-            calibration,
-            recalled.mass,
-            recalled.known_mass,
-            recalled.chunks,
-        ),
+    query = Query(
+        weights.vector_weight,
+        weights.text_weight,
+        calibration,
+        recalled.mass,
+        recalled.known_mass,
+        recalled.chunks,
     )
+    fused = fuse(recalled.candidates, weights.fusion, query)
     kept = above_floor(fused, weights.min_score)
-    chosen = _order(kept, request, k)
-    explanation = {
-        **recalled.explanation,
-        "fused": len(fused),
-        "above_floor": len(kept),
-        "returned": len(chosen),
-        # Only where there was room for more: else they simply were not among the best.
-        "sessions_left_out": min(k, len(kept)) - len(chosen),
-    }
     channels = {"keyword": keyword_state, "vector": vector_state}
-    notices = () if asked.notice is None else (asked.notice,)
-    return Answer(tuple(_hit(item) for item in chosen), channels, explanation, notices)
+    order = _order(kept, request, k)
+    return Funnel(terms, asked, lane, calibration, channels, recalled, fused, kept, *order)
 
 
 def _lane(reader: IndexReader, serving: Lane | None, asked: Asked) -> tuple[Lane | None, ChannelState]:
@@ -111,17 +136,17 @@ def _calibration(reader: IndexReader, lane: Lane, query: Vector) -> Calibration:
     return lane.calibration if typical is None else replace(lane.calibration, lo=min(lane.calibration.lo, typical))
 
 
-def _order(kept: list[Ranked], request: Request, k: int) -> list[Ranked]:
+def _order(kept: list[Ranked], request: Request, k: int) -> tuple[list[Ranked], ...]:
+    """``aged``, ``entered``, ``picked`` and ``chosen``, see `Funnel`."""
     share = request.kinds.session_share
-    best = weigh(kept, request.kinds)
+    aged = weigh(kept, request.kinds)
     if request.decay.enabled:
-        best = decay(best, request.today, request.decay)
-    best = seat(best, DIVERSITY * k, share)
+        aged = decay(aged, request.today, request.decay)
+    entered = seat(aged, DIVERSITY * k, share)
     if request.decay.enabled:
-        best = newer_first(best)
-    if request.mmr.enabled:
-        best = diversify(best, len(best), request.mmr.lambda_)
-    return seat(best, k, share)
+        entered = newer_first(entered)
+    picked = diversify(entered, len(entered), request.mmr.lambda_) if request.mmr.enabled else entered
+    return aged, entered, picked, seat(picked, k, share)
 
 
 def _hit(item: Ranked) -> Hit:

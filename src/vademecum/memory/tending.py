@@ -1,0 +1,74 @@
+"""The part of `Memory` that looks after it: what is stored too much, what is wrong, and why an answer is as it is."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from vademecum.errors import UsageError
+from vademecum.memory import arguments
+from vademecum.memory.asking import asked
+from vademecum.memory.core import Core
+from vademecum.memory.reading import Reading
+from vademecum.memory.upkeep import KEEP_DAYS, collect
+from vademecum.settings import Settings
+from vademecum.types import Collected, Viewer
+
+if TYPE_CHECKING:
+    from vademecum.diagnose import InspectedPage, InspectedQuery
+
+_PLACE = re.compile(r"(?P<path>.+?)(:(?P<line>\d{1,9}))?", re.DOTALL)
+
+
+class Tending:
+    """What `Memory` can do for itself."""
+
+    settings: Settings
+    _core: Core
+    _viewer: Viewer
+    _reading: Reading
+
+    def gc(self, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Collected:
+        """Remove what the index no longer needs, once it is ``keep_days`` days old; ``dry_run`` only tells.
+
+        That is: vectors of embedding models that have neither been in use nor begun since; vectors, made before that,
+        of texts that stand nowhere any more; graphs without vectors; and databases set aside as damaged. The vectors of
+        the model in use, and those that answer now, always stay. All of it can be had again from Markdown, at the
+        price of embedding. The vectors' file shrinks when a quarter of it is empty. Others may search and write
+        meanwhile. Raises StoreError, and removes nothing, while files cannot be read.
+        """
+        return collect(self._core, keep_days, arguments.flag("dry_run", dry_run))
+
+    def inspect_chunks(self, path: str) -> InspectedPage:
+        """What the index holds of the page at ``path``, which may be "long_term" or "daily": each chunk with its lines,
+        heading, tokens and vectors, and whether that is how the page stands on disk now.
+
+        Raises PathError for what is no page of the viewer's, and IndexUnavailableError.
+        """
+        from vademecum.diagnose import inspect_page
+
+        return inspect_page(self._core.open_index(), self._core.places, self._reading.page(path))
+
+    def inspect_query(self, query: str, *, expect: str | None = None, **options: Any) -> InspectedQuery:
+        """Search as `Memory.search` does, with the same ``options`` but for ``wait_ms``: it waits for the index.
+
+        Tells of every candidate which stages it passed and where it ended. ``expect`` names what should have been
+        found, as PATH or PATH:LINE; the answer says why it was not. Raises UsageError, PathError for an ``expect`` that
+        is not the viewer's, StoreError when the folder cannot be read, and IndexUnavailableError.
+        """
+        from vademecum.diagnose import Target, inspect_query
+
+        target = None
+        if expect is not None:
+            match = _PLACE.fullmatch(arguments.text("expect", expect))
+            if match is None:
+                raise UsageError(f"expect = {expect!r}: expected PATH or PATH:LINE")
+            line = None if match["line"] is None else arguments.positive("expect", int(match["line"]))
+            target = Target(self._reading.page(match["path"]), line)
+        request = asked(self._core, self._viewer, self.settings, query, **options)
+        if not query.strip():
+            raise UsageError("query is empty: there is nothing to look into")
+        index = self._core.open_index()
+        refreshed = self._core.refresh(None)
+        notices = self._reading.visible(refreshed.notices)
+        return inspect_query(index, self._core.embedding.query_vector, request, self._core.places, target, notices)
