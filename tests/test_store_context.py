@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import date
 from pathlib import Path
 
@@ -11,14 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vademecum.errors import UsageError
+from vademecum.settings import ContextSettings
 from vademecum.store.condense import condense, water_fill
-from vademecum.store.context import Note, assemble, gather
+from vademecum.store.context import Note, assemble, gather, over_budget
 from vademecum.store.layout import Layout, detect
 from vademecum.store.root import create
 from vademecum.text.estimate import WEIGHT_PER_TOKEN, estimate_tokens, weigh
 from vademecum.types import Context, Viewer
 
 DAY = date(2026, 3, 1)
+
+
+LOOSE = ContextSettings(max_lines=10**6, max_bytes=10**9)
 
 
 def bullets(word: str, count: int) -> str:
@@ -35,7 +40,10 @@ def daily(text: str, day: int = 1) -> Note:
 
 def test_what_fits_is_there_whole_and_in_order() -> None:
     context = assemble([memory("# Memory\r\n\r\n- a\r\n"), daily("- b\n"), daily(" \n", 2), daily("- c", 3)], 2000)
-    text = "### MEMORY.md\n\n# Memory\n\n- a\n\n### memory/2026-03-01.md\n\n- b\n\n### memory/2026-03-03.md\n\n- c"
+    text = (
+        "~~~ MEMORY.md\n# Memory\n\n- a\n~~~\n\n~~~ memory/2026-03-01.md\n- b\n~~~\n\n"
+        "~~~ memory/2026-03-03.md\n- c\n~~~"
+    )
     assert context == Context(
         text, estimate_tokens(text), ("MEMORY.md", "memory/2026-03-01.md", "memory/2026-03-03.md"), ()
     )
@@ -60,9 +68,9 @@ def test_a_budget_below_one_is_refused_by_name(budget: object) -> None:
 
 def test_a_huge_memory_leaves_its_share_to_the_days() -> None:
     context = assemble(
-        [memory(bullets("fact", 5000)), daily(bullets("today", 5000), 2), daily(bullets("gone", 9))], 1000
+        [memory(bullets("fact", 5000)), daily(bullets("today", 5000), 2), daily(bullets("gone", 9))], 1000, LOOSE
     )
-    parts = context.text.split("### ")[1:]
+    parts = context.text.split("~~~ ")[1:]
     tokens = [estimate_tokens(part) for part in parts]
     assert context.files == ("MEMORY.md", "memory/2026-03-02.md", "memory/2026-03-01.md")
     assert 650 <= tokens[0] <= 710
@@ -72,8 +80,8 @@ def test_a_huge_memory_leaves_its_share_to_the_days() -> None:
 
 def test_what_the_days_do_not_need_goes_to_the_memory_and_the_other_way_round() -> None:
     huge = bullets("word", 5000)
-    alone = assemble([memory(huge)], 1000)
-    with_a_day = assemble([memory(huge), daily("- b")], 1000)
+    alone = assemble([memory(huge)], 1000, LOOSE)
+    with_a_day = assemble([memory(huge), daily("- b")], 1000, LOOSE)
     assert alone.tokens > 990
     assert with_a_day.tokens > 990
     assert assemble([memory("- a"), daily(huge)], 1000).tokens > 990
@@ -88,8 +96,8 @@ def test_a_section_that_does_not_fit_keeps_its_heading_and_its_newest_items() ->
     assert "- old 0\n" not in context.text
     assert "## Short\n\n- stays\n" in context.text
     kept = context.text.count("- old ")
-    assert context.cut == (f"MEMORY.md: {400 - kept} of 404 items cut",)
-    assert context.text.endswith(f"\n\n… {400 - kept} of 404 items cut (memory_get MEMORY.md)")
+    assert context.cut == (f"MEMORY.md: {400 - kept} of 404 items cut from Long",)
+    assert context.text.endswith(f"\n\n… {400 - kept} of 404 items cut from Long (memory_get MEMORY.md)\n~~~")
 
 
 def test_an_item_that_is_too_long_does_not_keep_out_the_others() -> None:
@@ -111,8 +119,39 @@ def test_one_endless_line_is_cut_short_rather_than_left_out(text: str) -> None:
 
 def test_a_fence_that_is_cut_is_closed_again() -> None:
     context = assemble([memory("Intro.\n\n~~~py\n" + "code = 1\n" * 500 + "~~~\n"), daily("- today")], 200)
-    assert context.text.count("~~~") == 2
-    assert context.text.index("~~~\n\n… ") < context.text.index("### memory/")
+    assert context.text.startswith("~~~~ MEMORY.md\nIntro.\n\n~~~py\n")
+    assert context.text.index("\n~~~\n\n… ") < context.text.index("\n~~~~\n\n~~~ memory/")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# M\n\n" + "\n\n".join(f"## Topic {n}\n\n{bullets('fact', 30)}" for n in range(20)),
+        "# M\n\n" + "\n\n".join(f"## Topic {n}\n\n{bullets('fact ' * 60, 9)}" for n in range(20)),
+    ],
+    ids=["lines", "bytes"],
+)
+def test_of_a_memory_past_its_lines_or_bytes_every_section_keeps_its_newest(text: str) -> None:
+    context = assemble([memory(text), daily("- today")], 1_000_000)
+    told = context.text.partition("\n~~~\n")[0].partition("\n")[2]
+    assert told.count("\n") < 200
+    assert len(told.encode()) <= 25_000
+    assert told.count("\n") > 150 or len(told.encode()) > 20_000
+    for topic in range(20):
+        heading, _, section = told.partition(f"## Topic {topic}\n")[2].partition("## Topic")[0].rpartition("- fact")
+        assert heading.count("- fact") >= 2
+        assert section
+    assert "items cut from Topic 0, Topic 1, Topic 2 and 17 more sections" in context.cut[0]
+    assert "items cut from Topic 0, Topic 1, Topic 2 and 17 more sections (memory_get MEMORY.md)" in told
+    assert "- today" in context.text
+
+
+def test_what_is_too_much_is_said_with_the_sections_that_lose() -> None:
+    assert over_budget(bullets("fact", 200) + "\n", ContextSettings()) is None
+    told = over_budget("# M\n\n## Old\n\n" + bullets("fact", 300) + "\n", ContextSettings())
+    assert told is not None
+    assert re.match(r"has 304 lines and \d+ bytes; .* 200 lines and 25000 bytes .* items cut from Old; move", told)
+    assert over_budget("x" * 25_001, ContextSettings()) is not None
 
 
 def test_nested_items_stay_with_their_parent() -> None:
@@ -127,7 +166,7 @@ def test_nested_items_stay_with_their_parent() -> None:
 def test_front_matter_is_the_first_to_go() -> None:
     text = f"---\ntags: [{'tag, ' * 100}]\n---\n\n# Memory\n\n- fact\n"
     context = assemble([memory(text)], 40)
-    assert context.text == "### MEMORY.md\n\n# Memory\n\n- fact"
+    assert context.text == "~~~ MEMORY.md\n# Memory\n\n- fact\n~~~"
     assert context.cut == ()
 
 
@@ -161,7 +200,7 @@ def test_no_context_is_ever_longer_than_its_budget(notes: list[Note], budget: in
     assert len(context.files) + sum("left out whole" in cut for cut in context.cut) == len(full)
     if not context.cut:
         lines = {line.strip() for note in full for line in note.text.splitlines()}
-        assert lines - {line.strip() for line in context.text.splitlines()} <= {"---", "tags: x"}
+        assert lines - {line.strip() for line in context.text.splitlines()} <= {"", "---", "tags: x"}
 
 
 @given(text=st.lists(_LINE, max_size=25).map("\n".join), room=st.integers(-50, 3000))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from store_support import python, read_only, small_disk
 from vademecum.chunk import chunk_markdown
 from vademecum.errors import PathError, UnreadableFileError, UsageError, WriteError
-from vademecum.settings import ChunkSettings
+from vademecum.settings import ChunkSettings, ContextSettings
 from vademecum.store.excerpt import read_lines
 from vademecum.store.layout import Layout, detect
-from vademecum.store.remember import remember
+from vademecum.store.remember import remember, standing
 from vademecum.store.root import create
 from vademecum.store.scan import FileStat, load
 from vademecum.text.markdown import scan
@@ -223,5 +223,69 @@ def test_where_a_text_is_said_to_stand_it_stands(tmp_path_factory: pytest.TempPa
         except UsageError:
             continue
         found = read_lines(layout.root, "r.md", written.start_line, written.end_line - written.start_line + 1)
+        if written.existed:
+            assert standing(found.text, text.strip()) or text.split() == found.text.removeprefix("- ").split()
+            continue
         assert written.end_line == found.total_lines
         assert text.replace("\r\n", "\n").replace("\r", "\n").strip("\ufeff").strip() in found.text
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "line"),
+    [
+        ("# M\n\n- Likes tea.\n", "Likes tea.", 3),
+        ("# M\n\n- Likes tea.\n- x\n", "- Likes  tea", 3),
+        ("* Zu\u0308rich\n", "Z\u00fcrich", 1),
+        ("- Likes\n  tea.\n", "Likes tea.", 1),
+        ("Likes tea.\r\n", "Likes tea。", 1),
+        ("- a\n\n## Trades\n\n- one\n- two\n", "## Trades\n\n- one\n- two", 3),
+    ],
+)
+def test_what_is_there_word_for_word_is_not_written_again(layout: Layout, page: str, text: str, line: int) -> None:
+    (layout.root / "x.md").write_bytes(page.encode())
+    written = remember(layout, text, "x.md")
+    assert (written.existed, written.start_line, written.entry) == (True, line, None)
+    assert (layout.root / "x.md").read_bytes() == page.encode()
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("- The limit is at most 5 %.\n", "The limit is at most 8 %."),
+        ("- Alice likes tea.\n", "Bob likes tea."),
+        ("- Alice likes tea.\n", "Alice does not like tea."),
+        ("- Alice likes tea.\n", "ALICE likes tea."),
+        ("- [ ] Call the bank.\n", "- [x] Call the bank."),
+        ("- No longer true:\n  - Likes tea.\n", "Likes tea."),
+        ("> Likes tea.\n", "Likes tea."),
+        ("```\nLikes tea.\n```\n", "Likes tea."),
+        ("- Likes tea and cake.\n", "Likes tea"),
+        ("---\ntags: a\n---\n\ntext\n", "---\ntags: a\n---"),
+        ("- one\n- two more\n", "- one\n- two"),
+    ],
+)
+def test_what_differs_in_a_number_a_name_or_a_word_is_news(layout: Layout, page: str, text: str) -> None:
+    (layout.root / "x.md").write_text(page)
+    assert not remember(layout, text, "x.md").existed
+    assert (layout.root / "x.md").read_text().startswith(page)
+    assert text.splitlines()[-1] in (layout.root / "x.md").read_text()[len(page) :]
+
+
+def test_a_writer_is_warned_when_the_memory_becomes_longer_than_what_is_told_of_it(layout: Layout) -> None:
+    (layout.root / "MEMORY.md").write_text("# M\n\n## Old\n\n" + "".join(f"- {n}\n" for n in range(195)))
+    assert remember(layout, "fits", "MEMORY.md").warnings == ()
+    (warning,) = remember(layout, "too much", "MEMORY.md").warnings
+    assert warning.startswith("MEMORY.md has 201 lines and ")
+    assert "items cut from Old" in warning
+    assert remember(layout, "x\n" * 300, "elsewhere.md").warnings == ()
+    assert remember(layout, "x", "MEMORY.md", limits=ContextSettings(max_lines=999)).warnings == ()
+
+
+def test_a_writer_is_told_of_secrets_without_repeating_them(layout: Layout) -> None:
+    key = "ghp" + "_" + "a1B2c3D4e5F6" * 3
+    assert remember(layout, f"key {key}", "x.md").warnings == (
+        "x.md:1: what looks like an api key is kept as it was written",
+    )
+    assert remember(layout, f"again {key}", "x.md", by="agent").warnings == (
+        "x.md:2: what looks like an api key was blacked out",
+    )

@@ -220,12 +220,20 @@ class ChatSettings:
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
-    """Budget, in estimated tokens, for what an agent is told at the start of a session."""
+    """Budget for what an agent is told at the start of a session, in estimated tokens.
+
+    Of one MEMORY.md it is never more than ``max_lines`` lines and ``max_bytes`` bytes of UTF-8: beyond these, other
+    programs that read such files drop the end of it. Whoever writes past them is warned.
+    """
 
     max_tokens: int = 2000
+    max_lines: int = 200
+    max_bytes: int = 25_000
 
     def __post_init__(self) -> None:
         _number("context.max_tokens", self.max_tokens, 1, 10_000_000, whole=True)
+        _number("context.max_lines", self.max_lines, 1, 10_000_000, whole=True)
+        _number("context.max_bytes", self.max_bytes, 1, 10_000_000_000, whole=True)
 
 
 @dataclass(frozen=True, slots=True)

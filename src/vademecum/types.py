@@ -402,11 +402,18 @@ class WatchRound:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where a remembered text now stands. Lines are 1-based and inclusive."""
+    """Where a remembered text now stands. Lines are 1-based and inclusive.
+
+    ``existed``: it stood there already, word for word, and nothing was written. ``entry`` is the number of the change
+    in the log.
+    """
 
     path: str
     start_line: int
     end_line: int
+    existed: bool = False
+    entry: int | None = field(default=None, compare=False)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,10 @@ def written(record: Written, *, as_json: bool) -> None:
     if as_json:
         print_json(record)
     else:
-        print(visible(f"{record.path}:{record.start_line}-{record.end_line}"))
+        known = " (was there already)" if record.existed else ""
+        print(visible(f"{record.path}:{record.start_line}-{record.end_line}{known}"))
+    for warning in record.warnings:
+        note(warning)
 
 
 def report(record: SyncReport, *, as_json: bool) -> None:

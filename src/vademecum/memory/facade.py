@@ -36,6 +36,7 @@ from vademecum.settings import Fusion, Settings
 from vademecum.store.context import gather
 from vademecum.store.layout import valid_id
 from vademecum.store.root import create as create_root
+from vademecum.text.redact import Redactor
 from vademecum.types import (
     ORIGINS,
     Context,
@@ -70,6 +71,7 @@ class Memory(Writing, Tending):
         self._viewer = viewer
         self._reading = Reading(core.layout, core.places, viewer, core.today)
         self._origin = origin
+        self._redactor = Redactor(settings.redact)
         self._watches: list[Watch] = []
 
     @classmethod
@@ -142,7 +144,7 @@ class Memory(Writing, Tending):
         budget = (
             self.settings.context.max_tokens if max_tokens is None else arguments.positive("max_tokens", max_tokens)
         )
-        return gather(self._core.layout, self._viewer, self._core.today(), budget)
+        return gather(self._core.layout, self._viewer, self._core.today(), budget, self.settings.context)
 
     def search(
         self,

@@ -14,6 +14,7 @@ from vademecum.store import undo
 from vademecum.store.edit import edit
 from vademecum.store.journal import prune
 from vademecum.store.remember import remember
+from vademecum.text.redact import Redactor
 from vademecum.types import Diff, Edited, LogEntry, Origin, Written
 
 
@@ -24,17 +25,22 @@ class Writing:
     _core: Core
     _reading: Reading
     _origin: Origin
+    _redactor: Redactor
 
     def remember(self, text: str, *, daily: bool = False, file: str | None = None) -> Written:
         """Append ``text`` to MEMORY.md, to today's daily file, or to ``file``; returns where it stands.
 
-        A single plain line becomes a list item. The text is searchable in the next call. Raises UsageError for
-        blank text, PathError for a file outside the viewer's memory, and StoreError kinds when writing fails.
+        A single plain line becomes a list item. What stands there already, word for word, is not written again
+        (``Written.existed``). The text is searchable in the next call. Raises UsageError for blank text, PathError for
+        a file outside the viewer's memory, and StoreError kinds when writing fails.
         """
         if daily and file is not None:
             raise UsageError("daily and file are both given: choose one")
         target = file if file is not None else "daily" if daily else "long_term"
-        written = remember(self._core.layout, text, self._own_path(target), by=self._origin)
+        written = remember(
+            self._core.layout, text, self._own_path(target),
+            by=self._origin, redactor=self._redactor, limits=self.settings.context,
+        )  # fmt: skip
         self._changed(written.path)
         return written
 
@@ -58,7 +64,8 @@ class Writing:
         every = arguments.flag("all", all)
         edited = edit(
             self._core.root, self._own_path(path), old, new,
-            every=every, lines=lines, expect=expect, by=self._origin,
+            every=every, lines=lines, expect=expect,
+            by=self._origin, redactor=self._redactor, limits=self.settings.context,
         )  # fmt: skip
         self._changed(edited.path)
         return edited

@@ -15,16 +15,21 @@ from vademecum.text.estimate import weigh
 from vademecum.text.markdown import Block, scan
 
 _MORE = "…"
+_MOST_TITLES, _LONGEST_TITLE = 3, 30
 _last_word_sub = re.compile(r"\s\S{0,30}\Z").sub
 _find_fence = re.compile(r"^([ \t]*).*?(`{3,}|~{3,})", re.MULTILINE).search
 
 
 class Condensed(NamedTuple):
-    """The shorter text, and how many of how many items are not, or not whole, in it."""
+    """The shorter text, how many of how many items are not, or not whole, in it, and the titles of their sections.
+
+    What stands before the first heading is the section "".
+    """
 
     text: str
     lost: int
     total: int
+    sections: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -56,6 +61,14 @@ class _Section:
                     self.heading.kept = True
         return taken
 
+    @property
+    def title(self) -> str:
+        return self.heading.text.strip().strip("#=- \n").strip() if self.heading else ""
+
+    @property
+    def lost(self) -> int:
+        return sum(not part.kept for part in self.parts())
+
     def parts(self) -> Iterator[_Item]:
         """The heading, then the items."""
         if self.heading:
@@ -77,26 +90,67 @@ def water_fill(needs: Sequence[int], weights: Sequence[float], room: int) -> lis
     return shares
 
 
-def condense(text: str, room: int, source: str) -> Condensed:
-    """The best part of a text that weighs more than ``room``; "" if there is no room for a single word.
+def condense(
+    text: str, room: int, source: str, max_lines: int | None = None, max_bytes: int | None = None
+) -> Condensed:
+    """The best part of a text in which it weighs at most ``room``; "" if there is no room for a single word.
 
     Headings are kept first, in at most half of the room. Then every section keeps its newest items, which are the
     last, in equal shares; an item that is too long does not keep out the others. If much room is left, one item is
-    cut short. A last line says how much was cut and where all of it is.
+    cut short. A last line says how much was cut, from which sections, and where all of it is.
     """
+    while True:
+        condensed = _condense(text, room, source)
+        lines, size = condensed.text.count("\n") + 1, len(condensed.text.encode())
+        excess = max(lines / (max_lines or lines), size / (max_bytes or size or 1))
+        if excess <= 1 or not condensed.text:
+            return condensed
+        room = min(int(weigh(condensed.text) / excess), room - 1)
+
+
+def _condense(text: str, room: int, source: str) -> Condensed:
     sections = _sections(text)
     parts = [part for section in sections for part in section.parts()]
-    marker = f"\n\n{_MORE} {len(parts)} of {len(parts)} items cut ({source})"
-    if weigh(marker) * 4 > room:
-        marker = f"\n\n{_MORE}"
-    left = _choose(sections, room - weigh(marker), room)
-    lost = sum(not part.kept for part in parts)
+    left = _choose(sections, room - _marker_weight(sections, len(parts), source, room), room)
+    lost = sum(section.lost for section in sections)
     if left * 4 > room or not any(item.kept for section in sections for item in section.items):
         _shorten_one(sections, left)
     body = "".join(part.text for part in parts if part.kept).lstrip("\n")
+    from_sections = tuple(section.title for section in sections if section.lost)
     if body and lost:
-        body += marker.replace(str(len(parts)), str(lost), 1)
-    return Condensed(body, lost, len(parts))
+        body += _marker(lost, len(parts), from_sections, source, room)
+    return Condensed(body, lost, len(parts), from_sections)
+
+
+def cut_note(condensed: Condensed) -> str:
+    """What was cut, in words."""
+    return f"{condensed.lost} of {condensed.total} items cut{_from(condensed.sections)}"
+
+
+def _from(sections: Sequence[str]) -> str:
+    """The first few titles."""
+    names = [
+        title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}{_MORE}" for title in sections if title
+    ]
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_TITLES} more sections" if len(names) > _MOST_TITLES else ""
+    return f" from {', '.join(names[:_MOST_TITLES])}{more}"
+
+
+def _marker(lost: int, total: int, sections: Sequence[str], source: str, room: int) -> str:
+    """The last line: what was cut, from where, and where it is, unless that takes more than a quarter of the room."""
+    counts = f"\n\n{_MORE} {lost} of {total} items cut"
+    for marker in (f"{counts}{_from(sections)} ({source})", f"{counts} ({source})"):
+        if weigh(marker) * 4 <= room:
+            return marker
+    return f"\n\n{_MORE}"
+
+
+def _marker_weight(sections: Sequence[_Section], total: int, source: str, room: int) -> int:
+    """No marker of this text will weigh more."""
+    titles = sorted((section.title for section in sections), key=weigh, reverse=True)
+    return max(weigh(_marker(total, total, some, source, room)) for some in (titles, titles[:_MOST_TITLES], ()))
 
 
 def _sections(text: str) -> list[_Section]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from vademecum.errors import MissingFileError, PathError, UnreadableFileError, UsageError
-from vademecum.store.condense import condense, water_fill
+from vademecum.settings import ContextSettings
+from vademecum.store.condense import condense, cut_note, water_fill
 from vademecum.store.files import read_text
 from vademecum.store.layout import Layout
 from vademecum.store.paths import resolve
 from vademecum.text.estimate import WEIGHT_PER_TOKEN, estimate_tokens, weigh
+from vademecum.text.fence import bar, fence
 from vademecum.types import Context, Viewer
 
 #: Of every ten tokens, how many the evergreen pages may take when there is not enough room for all.
@@ -28,7 +30,9 @@ class Note:
     evergreen: bool
 
 
-def gather(layout: Layout, viewer: Viewer, today: date, max_tokens: int) -> Context:
+def gather(
+    layout: Layout, viewer: Viewer, today: date, max_tokens: int, settings: ContextSettings | None = None
+) -> Context:
     """The context of a viewer: MEMORY.md, today's and yesterday's page, the shared one of each before its own.
 
     Pages that do not exist are absent; ``Context.cut`` also names those that cannot be read.
@@ -45,31 +49,33 @@ def gather(layout: Layout, viewer: Viewer, today: date, max_tokens: int) -> Cont
             continue
         except (UnreadableFileError, PathError) as error:
             failures.append(str(error))
-    context = assemble(notes, max_tokens)
+    context = assemble(notes, max_tokens, settings)
     return Context(context.text, context.tokens, context.files, (*context.cut, *failures))
 
 
-def assemble(notes: Sequence[Note], max_tokens: int) -> Context:
-    """The notes in order as Markdown of at most ``max_tokens`` estimated tokens; blank ones are left out.
+def assemble(notes: Sequence[Note], max_tokens: int, settings: ContextSettings | None = None) -> Context:
+    """The notes in order, each fenced as data, in at most ``max_tokens`` estimated tokens; blank ones are left out.
 
     Evergreen notes may take seven tenths of the room and dated ones three; what one side does not need goes to the
     other, and likewise among the notes of a side. A note that does not fit is condensed, and ``cut`` says so. An
-    evergreen note is left out only if its path and one word of it do not fit. Raises UsageError for a budget
-    below 1.
+    evergreen note is left out only if its path and one word of it do not fit; of one that has more lines or bytes than
+    ``settings`` allow, the best part is told. Raises UsageError for a budget below 1.
     """
     if type(max_tokens) is not int or max_tokens < 1:
         raise UsageError(f"max_tokens = {max_tokens!r}: expected a whole number of 1 or more")
     notes = [note for note in notes if note.text.strip()]
-    wholes = [f"### {note.path}\n\n{_body(note)}{_GAP}" for note in notes]
+    settings = settings or ContextSettings()
+    wholes = [_told(note, _body(note)) for note in notes]
     # The last gap is dropped in the end.
     left = max_tokens * WEIGHT_PER_TOKEN + weigh(_GAP)
     shares = _shares(notes, [weigh(whole) for whole in wholes], left)
     parts, files, cut = [], [], []
     for number, (note, whole) in enumerate(zip(notes, wholes, strict=True)):
         room = left - sum(shares[number + 1 :])
-        part, loss = (whole, "") if weigh(whole) <= room else _condensed(note, room)
+        fits = weigh(whole) <= room and (not note.evergreen or over_budget(note.text, settings) is None)
+        part, loss = (whole, "") if fits else _condensed(note, room, settings)
         if not part and note.evergreen:
-            part, loss = _condensed(note, left)
+            part, loss = _condensed(note, left, settings)
         if part:
             parts.append(part)
             files.append(note.path)
@@ -96,10 +102,30 @@ def _body(note: Note) -> str:
     return note.text.replace("\r\n", "\n").strip("\n")
 
 
-def _condensed(note: Note, room: int) -> tuple[str, str]:
+def _told(note: Note, body: str) -> str:
+    return fence(body, note.path) + _GAP
+
+
+def _condensed(note: Note, room: int, settings: ContextSettings) -> tuple[str, str]:
     """The note within ``room``, and what it lost; "" and all of it if there is no room for anything."""
-    head = f"### {note.path}\n\n"
-    body, lost, total = condense(_body(note), room - weigh(head + _GAP), f"memory_get {note.path}")
-    if not body:
+    body = _body(note)
+    limits = (settings.max_lines, settings.max_bytes) if note.evergreen else (None, None)
+    # A shorter body needs no longer bar.
+    frame = weigh(_told(note, "")) + 2 * weigh(bar(body)[3:])
+    condensed = condense(body, room - frame, f"memory_get {note.path}", *limits)
+    if not condensed.text:
         return "", "left out whole"
-    return f"{head}{body}{_GAP}", f"{lost} of {total} items cut" if lost else ""
+    return _told(note, condensed.text), cut_note(condensed) if condensed.lost else ""
+
+
+def over_budget(text: str, settings: ContextSettings) -> str | None:
+    """By how much an evergreen page is too long for a context, and what of it is not told; None if it is not."""
+    text = text.replace("\r\n", "\n").strip("\n")
+    lines, size = text.count("\n") + 1, len(text.encode())
+    if lines <= settings.max_lines and size <= settings.max_bytes:
+        return None
+    condensed = condense(text, weigh(text) + 1, "", settings.max_lines, settings.max_bytes)
+    return (
+        f"has {lines} lines and {size} bytes; an agent is told at most {settings.max_lines} lines and "
+        f"{settings.max_bytes} bytes of it: {cut_note(condensed)}; move details to a page of their own"
+    )

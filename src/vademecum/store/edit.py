@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vademecum.errors import MatchError, MissingFileError, UsageError, shown
+from vademecum.settings import ContextSettings
 from vademecum.store.files import Document, rewrite
 from vademecum.store.paths import resolve
+from vademecum.store.warnings import warnings_of
 from vademecum.text.near import nearest
 from vademecum.text.passage import Match, apart, occurrences, replaced, without
+from vademecum.text.redact import Redactor
 from vademecum.types import Edited, Origin
 
 _line_end_sub = re.compile(r"\r\n|\r|\n").sub
@@ -28,6 +31,8 @@ def edit(
     expect: str | None = None,
     by: Origin = "person",
     why: str = "",
+    redactor: Redactor | None = None,
+    limits: ContextSettings | None = None,
 ) -> Edited:
     """Put ``new`` in the place of ``old``, which must stand on the page once, or anywhere if ``every``.
 
@@ -51,9 +56,9 @@ def edit(
         text, where = replaced(text, places, _line_end_sub(document.newline, new)) if new else without(text, places)
         return Document(text, document.bom, document.newline)
 
-    done = rewrite(root, location, change, by=by, why=why, expect=expect)
+    done = rewrite(root, location, change, by=by, why=why, expect=expect, redactor=redactor)
     assert done.after is not None
-    return Edited(location.path, where, done.after.hash, done.entry)
+    return Edited(location.path, where, done.after.hash, done.entry, warnings_of(location.path, done, limits))
 
 
 def _check_texts(old: object, new: object) -> None:

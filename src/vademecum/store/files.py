@@ -4,6 +4,7 @@ could not read."""
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import os
 import re
 import stat
@@ -67,13 +68,14 @@ class Document:
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a page was and what it is now, None where there was or is none; ``entry`` is the change's number in the
-    journal, None if nothing had to be written. ``secrets`` are those in the new lines, where they now stand; whether
-    they were blacked out depends on whose the lines are."""
+    journal, None if nothing had to be written. ``secrets`` are those in the new lines, where they now stand or,
+    if ``redacted``, were blacked out."""
 
     before: Document | None
     after: Document | None
     entry: int | None
     secrets: tuple[Secret, ...] = ()
+    redacted: bool = False
 
 
 def read_raw(location: Location) -> Raw:
@@ -185,16 +187,17 @@ def rewrite(
             raw = _existing(location)
             _expected(location, raw, expect)
             old = None if raw is None else decode(raw.data, location.path)
-            new, secrets = _guarded(old, change(old), by, redactor) if undoes is None else (change(old), ())
-            data = _encoded(location, new)
+            new = change(old)
+            made = Change(old, new, None) if undoes is not None else _guarded(old, new, redactor or Redactor(), by)
+            data = _encoded(location, made.after)
             if raw is not None and raw.data == data and undoes is None:
-                return Change(old, new, None, secrets)
+                return made
             draft = Draft(location.path, None if raw is None else raw.data, data, by, why, undoes=undoes)
             entry = _carry_out(
                 root, journal, draft, partial(swap, location.file, data, None if raw is None else raw.stat)
             )
             if entry is not None:
-                return Change(old, new, entry, secrets)
+                return dataclasses.replace(made, entry=entry)
     raise WriteError(f"{location.path}: another program keeps changing the file; nothing was written, try again")
 
 
@@ -268,19 +271,18 @@ def _carry_out(root: Path, journal: Journal, draft: Draft, act: Callable[[], boo
     return None
 
 
-def _guarded(
-    old: Document | None, new: Document, by: Origin, redactor: Redactor | None
-) -> tuple[Document, tuple[Secret, ...]]:
-    """The page with secrets in its new lines blacked out, if that is the rule for their writer, and what they are."""
-    redactor = redactor or Redactor()
+def _guarded(old: Document | None, new: Document, redactor: Redactor, by: Origin) -> Change:
+    """The change with secrets in the new lines blacked out, if that is the rule for their writer."""
     mode = redactor.mode(by)
     secrets = () if mode == "off" else tuple(redactor.find_new("" if old is None else old.text, new.text))
-    if secrets and mode == "redact":
+    redacted = bool(secrets) and mode == "redact"
+    if redacted:
         new = Document(blacked_out(new.text, secrets), new.bom, new.newline)
-    return new, secrets
+    return Change(old, new, None, secrets, redacted)
 
 
-def _encoded(location: Location, document: Document) -> bytes:
+def _encoded(location: Location, document: Document | None) -> bytes:
+    assert document is not None
     try:
         return document.encode()
     except UnicodeEncodeError as error:

@@ -85,7 +85,7 @@ def _changed(text: str, matches: Sequence[Match], new: str, span: Callable[[str,
 
 def _span_to_delete(text: str, match: Match) -> tuple[int, int]:
     start, end = _whole_lines(text, match.start, match.end)
-    if _is_line_start(text, start) and _is_line_start(text, end) and not _in_code(text, match):
+    if starts_line(text, start) and starts_line(text, end) and not _in_code(text, match):
         return _with_blank_lines(text, start, end)
     return start, end
 
@@ -93,7 +93,7 @@ def _span_to_delete(text: str, match: Match) -> tuple[int, int]:
 def _whole_lines(text: str, start: int, end: int) -> tuple[int, int]:
     """The span, grown to whole lines if nothing of worth is left of them."""
     line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
-    if _is_line_start(text, end) and line_start == start:
+    if starts_line(text, end) and line_start == start:
         return start, end
     rest = re.compile(r"[^\r\n]*").match(text, end)
     assert rest is not None
@@ -104,7 +104,8 @@ def _whole_lines(text: str, start: int, end: int) -> tuple[int, int]:
     return line_start, line_end.end()
 
 
-def _is_line_start(text: str, offset: int) -> bool:
+def starts_line(text: str, offset: int) -> bool:
+    """Whether a line begins at ``offset``, or the text ends there."""
     return offset in (0, len(text)) or text[offset - 1] == "\n" or (text[offset - 1] == "\r" and text[offset] != "\n")
 
 
