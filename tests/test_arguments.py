@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from embedders import HashedEmbedder
 from memories import PATIENT
 from vademecum.errors import PathError, StoreError, UsageError, VademecumError
 from vademecum.memory import Memory, init
@@ -204,6 +205,20 @@ def test_an_id_that_is_no_text_is_named(tmp_path: Path, name: str) -> None:
         with pytest.raises(UsageError, match=f"^{name} = "):
             Memory.open(tmp_path / "notes", **{name: value})  # type: ignore[arg-type]
     assert not (tmp_path / "notes").exists()
+
+
+@pytest.mark.parametrize("given", [5, "local", object(), HashedEmbedder, print])
+def test_what_is_no_embedder_is_named_before_anything_is_made(tmp_path: Path, given: Any) -> None:
+    with pytest.raises(UsageError, match=r"^embedder = .* it lacks fingerprint, .*embed_documents"):
+        Memory.open(tmp_path / "notes", embedder=given)
+
+
+def test_an_embedder_may_hand_on_what_it_is_asked(tmp_path: Path) -> None:
+    class Wrapped:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(HashedEmbedder(), name)
+
+    Memory.open(tmp_path / "notes", embedder=Wrapped()).close()  # type: ignore[arg-type]
 
 
 def test_settings_of_another_type_are_named(tmp_path: Path) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import threading
 import time
 import traceback
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
 pytest.importorskip("openai", reason="the package openai is not installed (vademecum[openai])")
+
+import httpx2
+import openai
 
 from embedders import hashed_row
 from loopback import (
@@ -31,7 +36,7 @@ from vademecum.errors import (
     ProviderReplyError,
 )
 from vademecum.providers import embeddings, openai_client
-from vademecum.providers.openai import OpenAIClient
+from vademecum.providers.openai import OpenAIClient, _wait
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -156,6 +161,30 @@ def test_retry_after_is_waited_for(client, server):
     started = time.monotonic()
     embed(client, "x", retries=1)
     assert 0.4 <= time.monotonic() - started < 3
+
+
+def test_retry_after_may_be_a_date_of_the_servers_calendar(client, server):
+    then = datetime.now(UTC) + timedelta(seconds=2)
+    server.next(status(429, headers={"Retry-After": format_datetime(then, usegmt=True)}))
+    started = time.monotonic()
+    embed(client, "x", retries=1, deadline=10)
+    assert 0.9 <= time.monotonic() - started < 5, "the date has no fractions of a second"
+
+
+@pytest.mark.parametrize("asked", ["Wed, 21 Oct 2015 07:28:00 GMT", "soon", "-5", "nan"])
+def test_a_retry_after_that_means_no_time_is_not_waited_for(client, server, asked: str):
+    server.next(status(429, headers={"Retry-After": asked}))
+    started = time.monotonic()
+    embed(client, "x", retries=1)
+    assert time.monotonic() - started < 2
+
+
+def test_clients_that_were_asked_to_wait_do_not_come_back_at_once():
+    response = httpx2.Response(429, headers={"Retry-After": "20"}, request=httpx2.Request("POST", "http://x"))
+    error = openai.RateLimitError("slow down", response=response, body=None)
+    waits = {_wait(error, 0) for _ in range(50)}
+    assert len(waits) > 10
+    assert all(20 <= wait <= 20.25 for wait in waits)
 
 
 def test_a_retry_after_beyond_the_deadline_fails_at_once_and_says_when_to_come_back(client, server):

@@ -41,7 +41,7 @@ class Limits:
     def items(self) -> int:
         """The most texts a request."""
         with own_errors():
-            declared = self._embedder.batch_size
+            declared = max(1, int(self._embedder.batch_size))
         return min(declared, self._known().get("items", _UNBOUNDED), self._for_now)
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from vademecum.errors import StoreError, UsageError, shown
+from vademecum.ports import Embedder
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -15,6 +16,7 @@ Choice = TypeVar("Choice", bound=str)
 _FULLY = -1
 _LONGEST_WAIT_MS = 3_600_000
 _MOST = 10**15
+_EMBEDDER = ("fingerprint", "calibration", "batch_size", "embed_query", "embed_documents")
 
 
 def text(name: str, value: object) -> str:
@@ -54,6 +56,18 @@ def positive(name: str, value: object) -> int:
     """A whole number of 1 or more that can be counted with."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
         raise UsageError(f"{name} = {shown(value)}: expected a whole number from 1 to {_MOST}")
+    return value
+
+
+def embedder(value: Embedder | None) -> Embedder | None:
+    """Something with all that the port asks for; none of it is used yet, for a model may take long to load."""
+    if value is None or isinstance(value, type):
+        known: set[str] = set()
+    else:
+        known = {*dir(type(value)), *getattr(value, "__dict__", ())}
+    lacking = [] if "__getattr__" in known else [part for part in _EMBEDDER if part not in known]
+    if value is not None and lacking:
+        raise UsageError(f"embedder = {shown(value)}: is no vademecum.ports.Embedder, it lacks {', '.join(lacking)}")
     return value
 
 

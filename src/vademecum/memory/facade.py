@@ -100,6 +100,7 @@ class Memory(Writing, Tending):
         if not isinstance(settings, Settings | None):
             raise UsageError(f"settings = {shown(settings)}: expected Settings")
         origin = arguments.choice("origin", origin, ORIGINS)
+        embedder = arguments.embedder(embedder)
         folder = arguments.root_folder(root)
         if create and not folder.exists():
             create_root(folder)
