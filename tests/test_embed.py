@@ -16,7 +16,6 @@ from embedders import HashedEmbedder
 from vademecum.embed import CachedQueries
 from vademecum.embed.boundary import model_text, model_texts, unit_rows
 from vademecum.errors import (
-    ProviderDownError,
     ProviderMissingError,
     ProviderReplyError,
     UsageError,
@@ -90,15 +89,6 @@ def test_the_question_used_longest_ago_is_forgotten_first():
     for text in ("a", "b", "a", "c", "a", "b"):
         cached.embed_query(text)
     assert embedder.queries == ["a", "b", "c", "b"]
-
-
-def test_a_failed_question_is_asked_again():
-    embedder = HashedEmbedder()
-    cached = CachedQueries(embedder)
-    embedder.fail(ProviderDownError("503"), times=1)
-    with pytest.raises(ProviderDownError):
-        cached.embed_query("rates")
-    assert cached.embed_query("rates").shape == (64,)
 
 
 def test_the_cache_is_otherwise_the_embedder():

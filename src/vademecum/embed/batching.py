@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from vademecum.embed.boundary import unit_rows
+from vademecum.embed.breaker import Breaker
 from vademecum.embed.foreign import own_errors
 from vademecum.embed.limits import Limits
 from vademecum.embed.pieces import pieces
@@ -48,9 +49,10 @@ def document_batches(cached: CachedQueries, notes: IndexBackend) -> DocumentBatc
     embedder = cached.embedder
     address = getattr(embedder, "address", None)  # offline models and a host's own have none
     if address is None:
-        return DocumentBatches(embedder)
+        return DocumentBatches(embedder, None, cached.breaker)
     key = f"limits of {address}"
-    return DocumentBatches(embedder, Limits(embedder, partial(notes.recall, key), partial(notes.record, key)))
+    limits = Limits(embedder, partial(notes.recall, key), partial(notes.record, key))
+    return DocumentBatches(embedder, limits, cached.breaker)
 
 
 class DocumentBatches:
@@ -66,9 +68,11 @@ class DocumentBatches:
     it (as in OpenAI's cookbook, "Embedding texts that are longer than the model's maximum context length").
     """
 
-    def __init__(self, embedder: Embedder, limits: Limits | None = None) -> None:
+    def __init__(self, embedder: Embedder, limits: Limits | None = None, breaker: Breaker | None = None) -> None:
+        """``breaker`` is the questions': it is told of outages and of their end, but does not hold up texts."""
         self._embedder = embedder
         self._limits = limits or Limits(embedder)
+        self._breaker = breaker or Breaker()
         self._sound = False
 
     def __call__(self, texts: Sequence[str]) -> Iterator[Embedded]:
@@ -77,6 +81,14 @@ class DocumentBatches:
         Raises ProviderError where no text is to blame: ProviderMissingError, a refused key, model or quota, a rate
         limit, an outage. What was given before stays good.
         """
+        try:
+            yield from self._all(texts)
+        except ProviderError as error:
+            if _concerns_questions(error):
+                self._breaker.failed(error)
+            raise
+
+    def _all(self, texts: Sequence[str]) -> Iterator[Embedded]:
         self._sound = False
         texts = [sendable(text) for text in texts]
         start = 0
@@ -135,6 +147,7 @@ class DocumentBatches:
             self._excuse_provider(error)
             return error
         self._sound = True
+        self._breaker.worked()
         return rows
 
     def _excuse_provider(self, error: _Failure) -> None:
@@ -181,3 +194,10 @@ def _size(text: str) -> int:
 def _is_about_size(failure: _Failure) -> bool:
     """Whether halves that are taken prove that the whole was too large. A failing server may have recovered."""
     return not isinstance(failure, ProviderDownError) or failure.about == "late"
+
+
+def _concerns_questions(error: ProviderError) -> bool:
+    """Whether a question would have met the same. A rate limit or a refusal may be due to how much was sent."""
+    if isinstance(error, ProviderReplyError):
+        return False
+    return getattr(error, "about", "") not in {"rate", "input"}
