@@ -1,4 +1,4 @@
-"""An outage slows one search, not every one. No network: a clock that a test sets, an embedder that fails on request."""
+"""An outage slows one search, not every one. A clock that a test sets, and an embedder that fails on request."""
 
 from __future__ import annotations
 

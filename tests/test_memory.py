@@ -129,7 +129,7 @@ def test_an_embedder_of_the_host_may_raise_anything_and_search_goes_on(root: Pat
     with Memory.open(root, settings=NONE, embedder=embedder) as memory:
         result = memory.search("passport", wait_ms=-1)
         assert paths(result) == ["a.md"]
-        assert result.channels["vector"] == "failed: the embedder failed: ZeroDivisionError: a bug of the host"
+        assert result.channels["vector"].startswith("failed: the embedder failed: ZeroDivisionError: a bug of the host")
         assert memory.sync().pending == 1
         embedder.heal()
         assert memory.sync().embedded == 1
@@ -142,9 +142,10 @@ def test_a_provider_that_is_down_is_not_asked_for_every_search(root: Path) -> No
     embedder.fail(ProviderDownError("connection refused", "unreachable"))
     with Memory.open(root, settings=NONE, embedder=embedder) as memory:
         for _ in range(5):
-            assert paths(memory.search("passport", wait_ms=-1)) == ["a.md"]
-        assert len(embedder.queries) == 1
-        assert len(embedder.batches) == 1
+            result = memory.search("passport", wait_ms=-1)
+            assert paths(result) == ["a.md"]
+            assert result.channels["vector"] == "failed: connection refused (not asked again for a moment)"
+        assert (len(embedder.queries), len(embedder.batches)) == (0, 1)
 
 
 def test_without_an_embedder_keywords_work_and_the_channel_says_why(root: Path) -> None:
