@@ -26,6 +26,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -185,6 +186,16 @@ def status(
 def raw(body: bytes, code: int = 200, content_type: str = "text/html") -> Behaviour:
     """Whatever a wrong address or a proxy may answer."""
     return lambda exchange: exchange.send(code, body, {"Content-Type": content_type})
+
+
+def slow(seconds: float) -> Behaviour:
+    """Take a while, and answer all the same."""
+
+    def late(exchange: Exchange) -> None:
+        exchange.server.stopped.wait(seconds)
+        vectors()(exchange)
+
+    return late
 
 
 def hang(seconds: float = 60.0) -> Behaviour:
@@ -353,7 +364,8 @@ class Loopback:
                 behaviour = self._scripted.popleft() if self._scripted else self._default
             else:
                 behaviour = status(404, f"no route {request.path}")
-        behaviour(Exchange(self, request, handler))
+        with suppress(ConnectionError):  # clients that do not wait may leave
+            behaviour(Exchange(self, request, handler))
 
     def _handler_class(self) -> type[BaseHTTPRequestHandler]:
         loopback = self

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("openai", reason="the package openai is not installed (vademecum[openai])")
 
-from loopback import Behaviour, Loopback, hang, raw, status, vectors
+from loopback import Behaviour, Loopback, hang, raw, slow, status, vectors
 from vademecum import Memory, Settings
 from vademecum.embed.remote import RemoteEmbedder
 from vademecum.embed.vendors import VENDORS
@@ -245,7 +245,7 @@ def test_a_wrong_key_or_an_exhausted_quota_is_one_call_and_one_message(
 
 
 def test_an_outage_in_the_middle_keeps_what_was_finished(server, tmp_path: Path):
-    server.next(vectors(), status(503), status(503), status(503), status(503), status(503), status(503))
+    server.next(vectors(), *[status(503, headers={"Retry-After": "0"})] * 6)
     with opened(server, notes(tmp_path / "root", 100), dimensions=32) as memory:
         report = memory.sync()
         assert (report.embedded, report.pending) == (64, 36)
@@ -259,3 +259,29 @@ def test_a_hanging_server_is_given_up_and_let_go(server, tmp_path: Path):
         report = memory.sync()
         assert "did not answer within 0.3 s" in report.failed[0][1]
         assert server.wait_for(lambda: server.abandoned == server.count), "a connection stayed open"
+
+
+def test_a_search_waits_for_its_vector_no_longer_than_it_was_told_to(server, tmp_path: Path):
+    with opened(server, notes(tmp_path / "root", 10), dimensions=32) as memory:
+        memory.sync()
+        server.always(slow(0.5))
+        result = memory.search("fund7", wait_ms=100)
+        assert result.channels["vector"] == "failed: the query had no vector within 0.1 s"
+        assert [hit.path for hit in result][:1] == ["007.md"]
+        assert server.wait_for(lambda: memory.search("fund7", wait_ms=100).channels["vector"] == "ok"), (
+            "every answer is too late for its search, but none is thrown away"
+        )
+
+
+def test_an_outage_slows_one_search_and_its_end_is_noticed(server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("vademecum.embed.breaker._PAUSES_S", (0.5,))
+    with opened(server, notes(tmp_path / "root", 10), dimensions=32, query_timeout_s=0.5) as memory:
+        memory.sync()
+        server.always(hang())
+        before = server.count
+        for number in range(20):
+            result = memory.search(f"fund{number}", wait_ms=0)
+            assert "did not answer within 0.5 s" in result.channels["vector"]
+        assert server.count == before + 1
+        server.always(vectors())
+        assert server.wait_for(lambda: memory.search("fund7", wait_ms=0).channels["vector"] == "ok")

@@ -109,6 +109,11 @@ class _EitherWay:
         self._settle(rows.shape[1])
         return rows
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._asked.close()
+        self._plain.close()
+
     def _settle(self, dims: int) -> None:
         if dims != self.fingerprint.dims:
             raise ProviderReplyError(

@@ -111,3 +111,9 @@ class CachedQueries:
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """Passed on; documents have a cache of their own, the vectors' table."""
         return self._embedder.embed_documents(texts)
+
+    def close(self) -> None:
+        """Close the wrapped embedder's connections, where it has any."""
+        close = getattr(self._embedder, "close", None)
+        if callable(close):
+            close()

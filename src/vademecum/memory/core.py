@@ -162,6 +162,7 @@ class Core:
         ``switch_now`` lets the embedder's vectors answer from now on, complete or not; raises ProviderError.
         """
         index = self.open_index()
+        self.embedding.ask_again()
         try:
             if switch_now:
                 self._switch(index)
@@ -203,8 +204,6 @@ class Core:
             self._embedding_failed(problems[0])
         else:
             self._embedding_problem = None
-            if report.embedded:
-                self.embedding.query_vector.resume()
             self._filled = self._seen()
 
     def refresh(self, wait_s: float | None) -> Refreshed:
@@ -280,6 +279,7 @@ class Core:
         """Stop work after the file or batch at hand and release everything."""
         self.watching.close()
         self._close_index()
+        self.embedding.close()
         self.history.close()
 
     def _close_index(self) -> None:

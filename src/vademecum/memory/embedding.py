@@ -57,6 +57,21 @@ class Embedding:
             self._older[key] = (None if found.embedder is None else CachedQueries(found.embedder), found.reason)
         return self._older[key]
 
+    def ask_again(self) -> None:
+        """Forget outages: somebody wants to know now."""
+        for cached in self._all():
+            cached.breaker.worked()
+
+    def close(self) -> None:
+        """Close connections; the program's own embedder is the program's to close."""
+        for cached in self._all():
+            if cached.embedder is not self._given:
+                cached.close()
+
+    def _all(self) -> list[CachedQueries]:
+        older = [cached for cached, _ in list(self._older.values())]
+        return [cached for cached in (self.found, *older) if cached is not None]
+
     def filler(self, index: IndexBackend) -> VectorFiller | None:
         """What embeds the index's texts; None without an embedder."""
         if self.embedder is None:

@@ -167,7 +167,8 @@ class Memory(Writing, Tending):
         """The most relevant chunks, best first. Unset arguments take their setting.
 
         The index is first brought up to date, for at most ``wait_ms`` milliseconds (-1: however long it takes,
-        0: the disk is not even looked at); ``fresh`` says whether that was enough. A broken index or provider raises
+        0: the disk is not even looked at); ``fresh`` says whether that was enough. A ``wait_ms`` above 0 given here
+        also bounds the wait for the question's vector; after it, words alone answer. A broken index or provider raises
         nothing: see ``disabled``, ``channels`` and ``notices``. Raises UsageError for arguments that cannot be meant.
         """
         began = time.perf_counter()
@@ -189,6 +190,8 @@ class Memory(Writing, Tending):
             mmr=mmr,
         )
         wait_s = arguments.seconds("wait_ms", self.settings.search.wait_ms if wait_ms is None else wait_ms)
+        if wait_ms is not None and wait_s:
+            request = replace(request, vector_s=wait_s)
         result = self._answer(request, wait_s)
         return replace(result, elapsed_ms=(time.perf_counter() - began) * 1000)
 

@@ -27,7 +27,10 @@ _OFF = Asked(None, "off: search.vector_weight is 0")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One search. ``where`` already holds the viewer's scopes; ``today`` is the day in the user's zone."""
+    """One search. ``where`` already holds the viewer's scopes; ``today`` is the day in the user's zone.
+
+    ``vector_s`` is how long to wait for the query's vector, None: as long as the embedder takes.
+    """
 
     query: str
     where: Where
@@ -36,6 +39,7 @@ class Request:
     decay: DecaySettings
     mmr: MmrSettings
     kinds: KindSettings = field(default_factory=KindSettings)
+    vector_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def sift(index: IndexBackend, query_vector: QueryVector, request: Request) -> Fu
     if weights.text_weight == 0:
         terms, keyword_state = QueryTerms((), (), ()), "off: search.text_weight is 0"
     for tries_left in reversed(range(_TRIES)):
-        asked = _OFF if weights.vector_weight == 0 else query_vector.embed(request.query)
+        asked = _OFF if weights.vector_weight == 0 else query_vector.embed(request.query, request.vector_s)
         with index.reader() as reader:
             serving = next((lane for lane in reader.lanes() if lane.state == "serving"), None)
             if tries_left and serving is not None and asked.space not in {None, serving.fingerprint}:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from vademecum.errors import ProviderError, ProviderReplyError
 from vademecum.ports import Embedder
+from vademecum.providers.deadline import within
 from vademecum.types import ChannelState, Fingerprint, Lane
 
 if TYPE_CHECKING:
     from vademecum.types import Vector
-
-#: After a provider was down, queries leave it alone for this long: an outage must not slow every search.
-_PAUSE_SECONDS = 30.0
 
 #: Of an older space, by its key, and the one that is to replace it: an embedder, or None and why there is none.
 Older: TypeAlias = Callable[[str, Fingerprint], tuple[Embedder | None, str]]
@@ -48,27 +44,31 @@ class QueryVector:
         self._reason = reason
         self._older = older
         self._serving: str | None = None
-        self._lock = threading.Lock()
-        self._failed: tuple[float, str] | None = None
 
     def expect(self, serving: Lane | None) -> None:
         """Embed for this lane from now on; None: for the embedder's own."""
         self._serving = None if serving is None else serving.fingerprint
 
-    def embed(self, query: str) -> Asked:
-        """The query's vector in the space of the lane expected to serve."""
+    def embed(self, query: str, within_s: float | None = None) -> Asked:
+        """The query's vector in the space of the lane expected to serve; waits for it no longer than ``within_s``."""
         if self._embedder is None:
             return Asked(None, self._reason)
-        serving, paused = self._serving, self._paused()
-        if paused is not None:
-            return Asked(None, f"{paused} (not asked again for a moment)", serving)
+        embedder, serving = self._embedder, self._serving
         try:
-            wanted = self._embedder.fingerprint
-            if serving is None or serving == wanted.key:
-                return Asked(self._embed(self._embedder, query), "ok", wanted.key)
-            return self._stand_in(query, serving, wanted)
+            if within_s is None:
+                return self._ask(embedder, query, serving)
+            # What comes too late for this search is in the embedder's memory for the next one.
+            return within(within_s, lambda _: self._ask(embedder, query, serving))
         except ProviderError as error:
-            return Asked(None, self._note(error), serving)
+            return Asked(None, f"failed: {error}", serving)
+        except TimeoutError:
+            return Asked(None, f"failed: the query had no vector within {within_s:g} s", serving)
+
+    def _ask(self, embedder: Embedder, query: str, serving: str | None) -> Asked:
+        wanted = embedder.fingerprint
+        if serving is None or serving == wanted.key:
+            return Asked(self._embed(embedder, query), "ok", wanted.key)
+        return self._stand_in(query, serving, wanted)
 
     def _stand_in(self, query: str, serving: str, wanted: Fingerprint) -> Asked:
         older, reason = self._find_older(serving, wanted)
@@ -85,8 +85,6 @@ class QueryVector:
         dims = embedder.fingerprint.dims
         if vector.shape != (dims,):
             raise ProviderReplyError(f"the embedder gave a vector of shape {vector.shape}, not of {dims} dimensions")
-        with self._lock:
-            self._failed = None
         return vector
 
     def _find_older(self, serving: str, wanted: Fingerprint) -> tuple[Embedder | None, str]:
@@ -94,12 +92,9 @@ class QueryVector:
 
     def wanted(self) -> Fingerprint | None:
         """The embedder's own space; None without an embedder and while it cannot say."""
-        if self._embedder is None or self._paused() is not None:
-            return None
         try:
-            return self._embedder.fingerprint
-        except ProviderError as error:
-            self._note(error)
+            return None if self._embedder is None else self._embedder.fingerprint
+        except ProviderError:
             return None
 
     def has_stand_in(self) -> bool:
@@ -108,19 +103,3 @@ class QueryVector:
         if serving is None or wanted is None or serving == wanted.key:
             return False
         return self._find_older(serving, wanted)[0] is not None
-
-    def _paused(self) -> str | None:
-        with self._lock:
-            failed = self._failed
-        return failed[1] if failed is not None and time.monotonic() < failed[0] else None
-
-    def _note(self, error: ProviderError) -> str:
-        state = f"failed: {error}"
-        with self._lock:
-            self._failed = (time.monotonic() + _PAUSE_SECONDS, state) if error.retryable else None
-        return state
-
-    def resume(self) -> None:
-        """Ask the provider again at once: it has just been heard of elsewhere."""
-        with self._lock:
-            self._failed = None
