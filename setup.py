@@ -42,6 +42,7 @@ core = cythonize(
             contract="fast",
         ),
         native("similarity"),
+        native("folders", headers=("ext/glance.h",)),
         native("rowmap", "ext/btree.c", headers=("ext/btree.h", "ext/filemap.h")),
     ],
     include_path=["ext"],

@@ -371,12 +371,16 @@ static int read_key(btree *tree, const page *in, uint32_t kind, uint32_t i, int6
     return next == NULL ? fault(tree, in->number, "a cell lies outside its page, at", at) : BTREE_OK;
 }
 
-/* The first cell whose key is not below `rowid`, and that key; in->count if there is none. Keys ascend. */
+/*
+ * The first cell whose key is not below `rowid`, and that key; in->count if there is none. Keys ascend.
+ *
+ * On leaves ids mostly follow each other, and a look at a cell is a look at another place in memory: the first guess is
+ * that the row stands as far behind the first one as its id does.
+ */
 static int first_not_below(btree *tree, const page *in, uint32_t kind, int64_t rowid, uint32_t *cell, int64_t *key)
 {
-    uint32_t low = 0, high = in->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
+    uint32_t low = 0, high = in->count, middle = kind == LEAF ? 0 : high / 2;
+    for (int step = 0; low < high; step++) {
         int64_t found;
         int status = read_key(tree, in, kind, middle, &found);
         if (status != BTREE_OK)
@@ -387,6 +391,13 @@ static int first_not_below(btree *tree, const page *in, uint32_t kind, int64_t r
             high = middle;
             *key = found;
         }
+        uint64_t distance = (uint64_t)rowid - (uint64_t)found;
+        if (found == rowid)
+            low = high;
+        else if (kind == LEAF && step == 0 && distance < high)
+            middle = (uint32_t)distance;
+        else
+            middle = low + (high - low) / 2;
     }
     *cell = low;
     return BTREE_OK;

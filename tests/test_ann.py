@@ -35,9 +35,8 @@ SPEC = IndexSpec("test", "test")
 DIMS, ROWS, THRESHOLD = 32, 600, 200
 FINGERPRINT = Fingerprint("test", "ann", DIMS)
 EVENTUALLY_S = 60.0
-LIVE = Allowed(
-    "SELECT text_id FROM chunks", "SELECT DISTINCT text_id FROM chunks JOIN json_each(?) j ON text_id = j.value"
-)
+LIVE = "SELECT text_id FROM chunks"
+AMONG = "SELECT chunks.id, text_id FROM chunks JOIN json_each(?) j ON text_id = j.value"
 
 with_hnswlib = pytest.mark.skipif(find_spec("hnswlib") is None, reason="hnswlib is not installed: pip install '.[ann]'")
 
@@ -76,7 +75,8 @@ class Store:
 
     def exact(self, query: np.ndarray, k: int = 10) -> list[str]:
         with self.index.reader() as reader:
-            ids = [i for i, _ in reader._exact.top_texts(self.lane, query, k, LIVE)]
+            live = Allowed(reader._connection, LIVE, AMONG)
+            ids = [i for i, _ in reader._exact.top_texts(self.lane, query, k, live)]
             rows = dict(reader._connection.execute("SELECT text_id, text FROM chunks"))
             return [rows[i] for i in ids]
 

@@ -18,6 +18,7 @@ from hammer import DIMS, FINGERPRINT, Writer, unit_rows
 from store_support import environment
 from vademecum import kernels
 from vademecum.backends import EmbeddedIndex
+from vademecum.backends.snapshot import EmbeddedReader
 from vademecum.errors import IndexReplacedError
 from vademecum.types import Calibration, IndexSpec, Lane
 from vademecum.vectors.allowed import Allowed
@@ -25,15 +26,19 @@ from vademecum.vectors.allowed import Allowed
 STRESS = bool(os.environ.get("VADEMECUM_STRESS"))
 SEARCHES = 20_000 if STRESS else 2_000
 HERE = Path(__file__).parent
-EVERY = Allowed(
-    "SELECT id AS text_id FROM vectors.v1",
-    "SELECT v.id FROM json_each(?) j JOIN vectors.v1 v ON v.id = j.value",
-)
 
 pytestmark = [
     pytest.mark.kernels,
     pytest.mark.skipif(kernels.FileMap is None, reason="the native core is not in use: every read is a SELECT"),
 ]
+
+
+def every(reader: EmbeddedReader) -> Allowed:
+    return Allowed(
+        reader._connection,
+        "SELECT id AS text_id FROM vectors.v1",
+        "SELECT v.id, v.id FROM json_each(?) j JOIN vectors.v1 v ON v.id = j.value",
+    )
 
 
 def new_index(folder: Path) -> tuple[EmbeddedIndex, Lane]:
@@ -172,7 +177,7 @@ def test_a_log_that_cannot_be_drained_leads_to_select_with_the_same_answer(tmp_p
     index, lane = new_index(tmp_path)
     query = unit_rows(np.random.default_rng(1), 1)[0]
     with index.reader() as reader:
-        expected = reader._exact.top_texts(lane, query, 9, EVERY)
+        expected = reader._exact.top_texts(lane, query, 9, every(reader))
         assert reader.notes() == {"vectors": "map"}
     with closing(sqlite3.connect(tmp_path / "vectors.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN")
@@ -182,11 +187,11 @@ def test_a_log_that_cannot_be_drained_leads_to_select_with_the_same_answer(tmp_p
         writer._db.execute("INSERT INTO meta VALUES ('key', 'value')")
         writer._db.execute("COMMIT")
         with index.reader() as reader:
-            assert reader._exact.top_texts(lane, query, 9, EVERY) == expected
+            assert reader._exact.top_texts(lane, query, 9, every(reader)) == expected
             assert reader.notes() == {"vectors": "select"}
         other.execute("ROLLBACK")
     with index.reader() as reader:
-        assert reader._exact.top_texts(lane, query, 9, EVERY) == expected
+        assert reader._exact.top_texts(lane, query, 9, every(reader)) == expected
         assert reader.notes() == {"vectors": "map"}
     index.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, overload
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,9 +89,8 @@ class Chunk:
     date: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
-    """A chunk as read back from the index."""
+class ChunkRow(NamedTuple):
+    """A chunk as read back from the index. A tuple, because each search makes dozens."""
 
     id: int
     path: str
@@ -106,8 +105,7 @@ class ChunkRow:
     heading_words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """A chunk id with a channel's score; higher is better."""
 
     id: int

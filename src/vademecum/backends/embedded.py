@@ -6,6 +6,7 @@ which text id a chunk's text has. A crash in between leaves rows that the next l
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -55,6 +56,7 @@ class EmbeddedIndex:
         self._folder = folder
         self._clock = clock
         self._path = folder / INDEX_FILE
+        self._files = (str(folder / INDEX_FILE), str(folder / VECTORS_FILE))
         self._writing = threading.RLock()
         self._sources: tuple[int, Mapping[str, Source]] = (-1, {})
         self._writer: Connection | None = None
@@ -77,7 +79,7 @@ class EmbeddedIndex:
             raise
 
     def _on_disk(self) -> tuple[object, ...]:
-        states = [(self._folder / name).stat() for name in (INDEX_FILE, VECTORS_FILE)]
+        states = [os.stat(file) for file in self._files]  # noqa: PTH116 - asked several times in each search
         return tuple((state.st_dev, state.st_ino) for state in states)
 
     def _check_files(self) -> None:

@@ -28,8 +28,7 @@ class EmbeddedReader:
     def __init__(self, connection: Connection, vector_map: VectorMap, graphs: Graphs) -> None:
         self._connection = connection
         self._exact = ExactSearch(connection, vector_map)
-        self._nearest = GraphSearch(connection, vector_map, self._exact, graphs)
-        self._shortened: dict[Where, Where] = {}
+        self._nearest = GraphSearch(connection, self._exact, graphs)
         # Reading pins each file: the index first, so that no chunk refers to a vector of a later time.
         self._generation = schema.counter(connection, "generation")
         self._uid = store.read_uid(connection)
@@ -40,11 +39,12 @@ class EmbeddedReader:
 
     def lanes(self) -> Sequence[Lane]:
         """All lanes in order of creation."""
-        return store.load_lanes(self._connection)
+        return self._connection.noted(("vectors",), "lanes", lambda: store.load_lanes(self._connection))
 
     def vector_state(self, lane: Lane) -> str:  # noqa: ARG002 - the port asks per lane
         """ "ok", or why this index's text ids mean nothing in this vectors file."""
-        if schema.vectors_uid(self._connection) != self._uid:
+        expected = self._connection.noted(("main",), "vectors uid", lambda: schema.vectors_uid(self._connection))
+        if expected != self._uid:
             return "off: vectors.sqlite was replaced while the index was open; open the memory again"
         return "ok"
 
@@ -63,34 +63,30 @@ class EmbeddedReader:
         if k <= 0:
             return []
         condition, parameters = to_sql(self._needed(where))
-        # Without a hint the planner takes the index of the filter, and reads most of it.
-        among = (
-            f"FROM json_each(?) j CROSS JOIN chunks c INDEXED BY chunks_text ON c.text_id = j.value WHERE {condition}"
-        )
         allowed = Allowed(
+            self._connection,
             f"SELECT c.text_id FROM chunks c WHERE {condition} AND c.text_id IS NOT NULL",  # noqa: S608
-            f"SELECT DISTINCT c.text_id {among}",
+            # Without a hint the planner takes the index of the filter, and reads most of it.
+            "SELECT c.id, c.text_id FROM json_each(?) j CROSS JOIN chunks c INDEXED BY chunks_text"  # noqa: S608
+            f" ON c.text_id = j.value WHERE {condition}",
             tuple(parameters),
         )
         texts = dict(self._nearest.top_texts(lane, query, k, allowed))
-        # Two users can share a text: the same filter again, now on the chunks.
-        found = self._connection.execute(f"SELECT c.id, c.text_id {among}", (json.dumps([*texts]), *parameters))
-        scored = [Scored(chunk_id, texts[text_id]) for chunk_id, text_id in found]
+        # Two users can share a text: the filter acts on its chunks.
+        used = allowed.chunks(texts)
+        scored = [Scored(chunk_id, texts[text_id]) for text_id, chunks in used.items() for chunk_id in chunks]
         scored.sort(key=lambda hit: (-hit.score, hit.id))
         return scored[:k]
 
     def score_vectors(self, lane: Lane, ids: Sequence[int], query: Vector) -> Mapping[int, float]:
         """Cosine of the given chunks; chunks without a vector are left out."""
-        scores: dict[int, float] = {}
-        for start in range(0, len(ids), rows.SLICE):
-            part = ids[start : start + rows.SLICE]
-            texts = self._connection.execute(
-                f"SELECT id, text_id FROM chunks WHERE text_id NOT NULL AND id IN ({', '.join('?' * len(part))})",  # noqa: S608
-                part,
-            ).fetchall()
-            cosines = self._exact.score_texts(lane, sorted({text_id for _, text_id in texts}), query)
-            scores.update({chunk_id: cosines[text_id] for chunk_id, text_id in texts if text_id in cosines})
-        return scores
+        texts = self._connection.execute(
+            "SELECT c.id, c.text_id FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value"
+            " WHERE c.text_id IS NOT NULL",
+            (json.dumps([*ids]),),
+        ).fetchall()
+        cosines = self._exact.score_texts(lane, sorted({text_id for _, text_id in texts}), query)
+        return {chunk_id: cosines[text_id] for chunk_id, text_id in texts if text_id in cosines}
 
     def typical_cosine(self, lane: Lane, query: Vector) -> float | None:
         """The median cosine of the query with texts of the lane, as good as random; None while the lane has few."""
@@ -125,9 +121,11 @@ class EmbeddedReader:
 
         Most memories have one scope only, and the condition would cost a look at each matching row.
         """
-        if where not in self._shortened:
-            self._shortened[where] = tuple(condition for condition in where if not self._is_idle(condition))
-        return self._shortened[where]
+        idle: dict[Condition, bool] = self._connection.noted(("main",), "idle", dict)
+        for condition in where:
+            if condition not in idle:
+                idle[condition] = self._is_idle(condition)
+        return tuple(condition for condition in where if not idle[condition])
 
     def _is_idle(self, condition: Condition) -> bool:
         if condition.field != "scope" or condition.op != "in":

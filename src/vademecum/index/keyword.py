@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from vademecum.index.conditions import to_sql
-from vademecum.index.schema import has_full_text
+from vademecum.index.schema import full_text
+from vademecum.sqlite import Connection
 from vademecum.text.query import match_expression
 from vademecum.types import Frequencies, Scored, Where
 
 #: Weight of a term in the heading path against one in the text.
 HEADING_WEIGHT = 1.0
 BODY_WEIGHT = 1.0
+#: Counts of terms kept at a time.
+_MOST_COUNTS = 10_000
 # FTS5's constants, sqlite.org/fts5.html#the_bm25_function; an idf at or below 0 counts as MIN_IDF there.
 _K1, _B, _MIN_IDF = 1.2, 0.75, 1e-6
 
 
-def search(connection: sqlite3.Connection, terms: Sequence[str], k: int, where: Where) -> list[Scored]:
+def search(connection: Connection, terms: Sequence[str], k: int, where: Where) -> list[Scored]:
     """The k best chunks that contain at least one of ``terms``; score = BM25, greater is better, ties by id.
 
     User text reaches FTS5's parser only as quoted terms.
@@ -26,7 +30,7 @@ def search(connection: sqlite3.Connection, terms: Sequence[str], k: int, where: 
     if not terms or k <= 0:
         return []
     condition, parameters = to_sql(where)
-    if not has_full_text(connection):
+    if not full_text(connection):
         return _scan(connection, terms, k, condition, parameters)
     rank = f"bm25(words, {HEADING_WEIGHT}, {BODY_WEIGHT})"
     join = "" if condition == "1" else "JOIN chunks c ON c.id = words.rowid"
@@ -38,23 +42,44 @@ def search(connection: sqlite3.Connection, terms: Sequence[str], k: int, where: 
     return [Scored(chunk_id, score) for chunk_id, score in rows]
 
 
-def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], where: Where) -> Frequencies:
-    """Number of chunks that meet ``where``, and of those among them that contain each term."""
+def document_frequencies(connection: Connection, terms: Sequence[str], where: Where) -> Frequencies:
+    """Number of chunks that meet ``where``, and of those among them that contain each term.
+
+    Kept until somebody commits: common words cost most to count, and most questions hold some of the same.
+    """
     condition, parameters = to_sql(where)
-    (total,) = connection.execute(f"SELECT count(*) FROM chunks c WHERE {condition}", parameters).fetchone()  # noqa: S608
+    known = connection.noted(("main",), ("frequencies", condition, *parameters), _Counts)
+    if known.total is None:
+        # Without any WHERE SQLite counts by pages and not by rows.
+        test = "" if condition == "1" else f"WHERE {condition}"
+        (known.total,) = connection.execute(f"SELECT count(*) FROM chunks c {test}", parameters).fetchone()  # noqa: S608
+    missing = [term for term in terms if term not in known.by_term]
+    if len(known.by_term) + len(missing) > _MOST_COUNTS:
+        known.by_term.clear()
+        missing = list(terms)
+    if missing:
+        known.by_term |= _counts(connection, missing, condition, parameters)
+    return Frequencies(known.total, {term: known.by_term[term] for term in terms})
+
+
+@dataclass(slots=True)
+class _Counts:
+    total: int | None = None
+    by_term: dict[str, int] = field(default_factory=dict)
+
+
+def _counts(connection: Connection, terms: Sequence[str], condition: str, parameters: Sequence[str]) -> dict[str, int]:
     if condition != "1":
-        counts = {term: _count(connection, term, condition, parameters) for term in terms}
-        return Frequencies(total, counts)
-    if has_full_text(connection):
-        marks = ", ".join("?" * len(terms))
-        found = dict(connection.execute(f"SELECT term, doc FROM vocabulary WHERE term IN ({marks})", terms))  # noqa: S608
-    else:
-        found = {term: len(_containing(connection, term)) for term in terms}
-    return Frequencies(total, {term: found.get(term, 0) for term in terms})
+        return {term: _count(connection, term, condition, parameters) for term in terms}
+    if not full_text(connection):
+        return {term: len(_containing(connection, term)) for term in terms}
+    marks = ", ".join("?" * len(terms))
+    found = dict(connection.execute(f"SELECT term, doc FROM vocabulary WHERE term IN ({marks})", terms))  # noqa: S608
+    return {term: found.get(term, 0) for term in terms}
 
 
-def _count(connection: sqlite3.Connection, term: str, condition: str, parameters: Sequence[str]) -> int:
-    if has_full_text(connection):
+def _count(connection: Connection, term: str, condition: str, parameters: Sequence[str]) -> int:
+    if full_text(connection):
         test, value = "words MATCH ?", match_expression((term,))
     else:
         test, value = f"instr({_PADDED.replace('w.', 'words.')}, ?) > 0", f" {term} "

@@ -14,6 +14,7 @@ import sqlite3
 import string
 from functools import cache
 
+from vademecum.sqlite import Connection
 from vademecum.types import IndexSpec
 
 #: The fingerprint of a source whose rows must not be kept.
@@ -59,6 +60,11 @@ def fts5_available() -> bool:
 def has_full_text(connection: sqlite3.Connection) -> bool:
     """Whether this index was created with full text (a later SQLite library may differ)."""
     return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'vocabulary'").fetchone() is not None
+
+
+def full_text(connection: Connection) -> bool:
+    """`has_full_text`, asked once for each state of the index."""
+    return connection.noted(("main",), "full text", lambda: has_full_text(connection))
 
 
 def _first(connection: sqlite3.Connection) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "TokenSets",
     "bound_codes",
     "encode",
+    "glance",
     "instruction_set",
     "jaccard",
     "mmr",
@@ -37,7 +38,7 @@ def _choose() -> str:
     if wanted == "reference":
         return wanted
     try:
-        from vademecum._native import cosine, rowmap, similarity  # noqa: F401
+        from vademecum._native import cosine, folders, rowmap, similarity  # noqa: F401
     except ImportError as error:
         if wanted:
             raise KernelError(
@@ -52,15 +53,17 @@ def _choose() -> str:
 NAME = _choose()
 
 if NAME == "native":
-    from vademecum._native import cosine, rowmap, similarity
+    from vademecum._native import cosine, folders, rowmap, similarity
 
     FileMap: type[rowmap.FileMap] | None = rowmap.FileMap
     instruction_set, scores, top_k = cosine.instruction_set, cosine.scores, cosine.top_k
     scores_at, top_k_at = cosine.scores_at, cosine.top_k_at
     encode, bound_codes, search_codes = cosine.encode, cosine.bound_codes, cosine.search_codes
+    glance = folders.glance
     token_sets, jaccard, mmr = similarity.token_sets, similarity.jaccard, similarity.mmr
 else:
     from vademecum.kernels.codes_reference import bound_codes, encode, search_codes
+    from vademecum.kernels.folders_reference import glance
     from vademecum.kernels.reference import (
         instruction_set,
         jaccard,

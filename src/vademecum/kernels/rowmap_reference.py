@@ -6,7 +6,6 @@ The format is that of sqlite.org/fileformat2.html; section numbers are of that p
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn
@@ -145,8 +144,8 @@ class _Table:
             page = self._child(page, rowid)
             depth += 1
         count, pointers = self._open(page, _LEAF)
-        place = bisect_left(range(count), rowid, key=lambda i: self._key(page, i, _LEAF))
-        if place == count or self._key(page, place, _LEAF) != rowid:
+        place, found = self._first_not_below(page, count, rowid, _LEAF)
+        if found != rowid:
             return ABSENT
         start = self._start(page)
         cell = start + self._cell_at(page, pointers, count, place, 4)
@@ -156,7 +155,7 @@ class _Table:
     def _child(self, page: int, rowid: int) -> int:
         """The page below on the way to ``rowid``; the last one has no key."""
         count, pointers = self._open(page, _INTERIOR)
-        place = bisect_left(range(count), rowid, key=lambda i: self._key(page, i, _INTERIOR))
+        place, _ = self._first_not_below(page, count, rowid, _INTERIOR)
         if place < count:
             at = self._start(page) + self._cell_at(page, pointers, count, place, 5)
         else:
@@ -164,6 +163,27 @@ class _Table:
         child = self._number(at)
         self._check(child)
         return child
+
+    def _first_not_below(self, page: int, count: int, rowid: int, kind: int) -> tuple[int, int | None]:
+        """The first cell whose key is not below ``rowid``, and that key; ``count`` and None if there is none.
+
+        Keys ascend. On a leaf ids mostly follow each other, so the second look is as far from the first one.
+        """
+        low, high, key = 0, count, None
+        middle, guessed = (0, False) if kind == _LEAF else (count // 2, True)
+        while low < high:
+            found = self._key(page, middle, kind)
+            if found < rowid:
+                low = middle + 1
+            else:
+                high, key = middle, found
+            if found == rowid:
+                break
+            middle = low + (high - low) // 2
+            if not guessed and 0 <= rowid - found < high:
+                middle = rowid - found
+            guessed = True
+        return high, key
 
     def _key(self, page: int, place: int, kind: int) -> int:
         """The key of a cell: before it stand the number of a page, or how long the row is."""

@@ -1,14 +1,13 @@
-"""What ranking works on."""
+"""What ranking works on. Tuples, because each search makes dozens."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vademecum.types import ChunkRow
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A chunk that at least one channel recalled, with both channels' evidence.
 
     ``cosine`` is None when the chunk has no vector or the vector channel is off. ``bm25`` is None unless the keyword
@@ -26,8 +25,7 @@ class Candidate:
     keyword_rank: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A candidate on its way down the funnel.
 
     ``fused`` is its relevance, in [0, 1]; ``weight`` the factor for its kind, ``decay`` that for its age. ``value``
@@ -47,8 +45,10 @@ class Ranked:
     def sort_key(self) -> tuple[float, str, float, int]:
         """Best first; among equals newer before older, then the better keyword match, then by id."""
         # Evergreen notes are never old. ISO dates compare as text; each digit's complement turns the order round.
-        day = (self.candidate.row.date or "").translate(_COMPLEMENT)
-        return (-self.value, day, -(self.candidate.bm25 or 0.0), self.candidate.row.id)
+        candidate = self.candidate
+        row = candidate.row
+        day = row.date.translate(_COMPLEMENT) if row.date else ""
+        return (-self.value, day, -(candidate.bm25 or 0.0), row.id)
 
 
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from math import exp2
 
@@ -35,8 +34,10 @@ def decay(ranked: Sequence[Ranked], today: date, settings: DecaySettings) -> lis
 
 
 def _faded(item: Ranked, by: float) -> Ranked:
+    if by == 1:
+        return item
     value = item.value * by if item.value > 0 else item.value
-    return replace(item, value=value, score=item.score * by, decay=by)
+    return item._replace(value=value, score=item.score * by, decay=by)
 
 
 def newer_first(ranked: Sequence[Ranked]) -> list[Ranked]:
@@ -61,7 +62,7 @@ def newer_first(ranked: Sequence[Ranked]) -> list[Ranked]:
                 and (worse.candidate.row.date or "") > (better.candidate.row.date or "")
                 and kernels.jaccard(sets, older, newer) >= SAME_NOTE
             ):
-                lifted[newer] = replace(worse, value=better.value, score=better.score)
+                lifted[newer] = worse._replace(value=better.value, score=better.score)
     rest = [item for item in ranked if item.candidate.row.date is None]
     return sorted((*lifted, *rest), key=_key)
 

@@ -6,7 +6,6 @@ Carbonell and Goldstein, "The use of MMR, diversity-based reranking", SIGIR 1998
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from vademecum.rank.candidate import Ranked
 
@@ -27,4 +26,4 @@ def diversify(ranked: Sequence[Ranked], k: int, lambda_: float) -> list[Ranked]:
     relevance = [(value - low) / (high - low) if high > low else 1.0 for value in values]
     sets = kernels.token_sets([item.candidate.row.words for item in ranked])
     picked = kernels.mmr(relevance, sets, lambda_, k).tolist()
-    return [replace(ranked[index], position=position) for position, index in enumerate(picked, 1)]
+    return [ranked[index]._replace(position=position) for position, index in enumerate(picked, 1)]

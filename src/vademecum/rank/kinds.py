@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from vademecum.rank.candidate import Ranked
 from vademecum.settings import KindSettings
@@ -18,7 +17,7 @@ def _weighed(item: Ranked, by: float) -> Ranked:
     if by == 1:
         return item
     value = item.value * by if item.value > 0 else item.value
-    return replace(item, value=value, score=item.score * by, weight=by)
+    return item._replace(value=value, score=item.score * by, weight=by)
 
 
 def seat(ranked: Sequence[Ranked], k: int, share: float) -> list[Ranked]:

@@ -72,8 +72,10 @@ def recall(
     weights = {term: weight for term, weight in weights.items() if term in known or term in terms.words}
     words, vectors = _ranks(by_words), _ranks(by_vector)
     words_known = known.intersection(terms.words)
+    mass = sum(weights.values())
+    sought = [(term, f" {term} ", weight) for term, weight in weights.items()]
     candidates = tuple(
-        _candidate(rows[i], words_known, weights, cosines.get(i), words.get(i), vectors.get(i)) for i in ids
+        _candidate(rows[i], words_known, sought, mass, cosines.get(i), words.get(i), vectors.get(i)) for i in ids
     )
     explanation = {
         "terms": dict(frequencies.by_term),
@@ -85,7 +87,7 @@ def recall(
         **reader.notes(),
     }
     known_mass = sum(weights[term] for term in known)
-    return Recall(candidates, sum(weights.values()), known_mass, frequencies.total, explanation)
+    return Recall(candidates, mass, known_mass, frequencies.total, explanation)
 
 
 def _by_word(reader: IndexReader, terms: Sequence[str], fallback: Sequence[str], k: int, where: Where) -> list[Scored]:
@@ -145,21 +147,21 @@ def _ranks(hits: Sequence[Scored]) -> dict[int, tuple[int, float]]:
 def _candidate(
     row: ChunkRow,
     words_known: frozenset[str],
-    weights: Mapping[str, float],
+    sought: Sequence[tuple[str, str, float]],
+    mass: float,
     cosine: float | None,
     by_words: tuple[int, float] | None,
     by_vector: tuple[int, float] | None,
 ) -> Candidate:
     # Looking a few terms up in the joined tokens is several times cheaper than making a set of all of them.
     tokens = f" {row.heading_words} {row.words} "
-    held = [term for term in weights if f" {term} " in tokens]
-    total = sum(weights.values())
+    held = {term: weight for term, padded, weight in sought if padded in tokens}
     return Candidate(
         row,
         cosine,
         by_words[1] if by_words else None,
-        sum(weights[term] for term in held) / total if total > 0 else 0.0,
-        bool(words_known) and words_known.issubset(held),
+        sum(held.values()) / mass if mass > 0 else 0.0,
+        bool(words_known) and words_known <= held.keys(),
         by_vector[0] if by_vector else None,
         by_words[0] if by_words else None,
     )

@@ -53,11 +53,24 @@ class Places:
             tuple(sorted(notice for part in parts for notice in part.notices)),
             tuple(sorted(gap for part in parts for gap in part.unreadable)),
             any(part.linked for part in parts),
+            tuple(folder for part in parts for folder in part.folders),
         )
 
     def roots(self) -> Mapping[str, Path]:
         """The folders by the first part of their pages' paths: "@name" for an extra one, "" for the memory's own."""
         return {"": self._own.root, **self._extras}
+
+    def glance(self, found: Scan) -> bytes | None:
+        """Equal bytes, equal scans: a quick look at the folders of a scan. None if it left anything out."""
+        from vademecum import kernels
+
+        if found.unreadable:
+            return None
+        seen = kernels.glance(b"".join(os.fsencode(folder) + b"\0" for folder in found.folders))
+        if seen is None or not self._extras:
+            return seen
+        leads = [(name, os.path.realpath(folder), self._shadows(name)) for name, folder in self._extras.items()]
+        return seen + os.fsencode(repr(leads))
 
     def load(self, file: FileStat, now: float) -> Page:
         """See ``store.scan.load``."""
@@ -150,4 +163,4 @@ def _scan(name: str, place: _Opened, taken: frozenset[str], entering: Callable[[
     if not files:
         empty = f"{name}: {place.layout.root} holds no page, as if it were not mounted; what is known of it is kept"
         notices, gaps = (*notices, (name, empty)), (name,)
-    return Scan(files, notices, gaps, found.linked)
+    return Scan(files, notices, gaps, found.linked, found.folders)

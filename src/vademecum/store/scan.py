@@ -37,13 +37,15 @@ class Scan:
 
     ``notices`` pair a path with what is to be told of it. ``unreadable`` are paths of folders (or files) that could
     not be looked at: what was known below them is not gone. ``linked``: some page has another name too (a hard link),
-    under which it can be written without a trace in its folder.
+    under which it can be written without a trace in its folder. ``folders`` are
+    the absolute paths of those listed.
     """
 
     files: tuple[FileStat, ...]
     notices: tuple[tuple[str, str], ...] = ()
     unreadable: tuple[str, ...] = ()
     linked: bool = False
+    folders: tuple[str, ...] = ()
 
     def hides(self, path: str) -> bool:
         """Whether ``path`` may exist although it is not among the files."""
@@ -76,6 +78,7 @@ def scan(layout: Layout, entering: Callable[[str], None] | None = None, taken: f
         tuple(sorted(walk.notices)),
         tuple(sorted(walk.unreadable)),
         walk.linked,
+        tuple(walk.listed),
     )
 
 
@@ -148,6 +151,7 @@ class _Walk:
         self.notices: list[tuple[str, str]] = []
         self.unreadable: list[str] = []
         self.linked = False
+        self.listed: list[str] = []
         self._folders = [""]
 
     def run(self) -> None:
@@ -156,6 +160,7 @@ class _Walk:
             if self.entering is not None:
                 self.entering(folder)
             try:
+                self.listed.append(self.root + folder)
                 with os.scandir(self.root + folder) as entries:
                     if not folder:
                         self.ignored = ignored(self.layout.root)

@@ -12,7 +12,7 @@ from vademecum.errors import MissingFileError, ProviderError, StoreError
 from vademecum.ports import IndexBackend, Progress
 from vademecum.settings import ChunkSettings
 from vademecum.store.places import Places
-from vademecum.store.scan import FileStat
+from vademecum.store.scan import FileStat, Scan
 from vademecum.sync.flight import SingleFlight
 from vademecum.sync.plan import Plan, plan
 from vademecum.sync.vectors import Filled, VectorFiller
@@ -24,6 +24,16 @@ class _Tally:
     chunks: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     touched: list[Source] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A look that found the index equal to the folder: of which sources it was told, and a glance from before it."""
+
+    found: Scan = field(default_factory=lambda: Scan(()))
+    known: Mapping[str, Source] = field(default_factory=dict)
+    glance: bytes | None = None
+    report: SyncReport = field(default_factory=SyncReport)
 
 
 class Syncer:
@@ -48,6 +58,7 @@ class Syncer:
         self._look_s = 0.0
         #: Whether a page had another name when the folder was last looked at, see `Scan`.
         self.linked = False
+        self._seen = _Seen()
         self.files: SingleFlight[SyncReport] = SingleFlight("vademecum-files", self._sync_files)
         self.vectors: SingleFlight[Filled] = SingleFlight("vademecum-vectors", self._fill_vectors)
 
@@ -59,11 +70,27 @@ class Syncer:
         if self.files.busy or (within_s is not None and self._look_s > within_s):
             return None
         began = time.monotonic()
+        report = self._glance()
+        self._look_s = time.monotonic() - began
+        return report
+
+    def _glance(self) -> SyncReport | None:
+        """What was found the last time if nothing has changed since, else what a scan finds now."""
+        before, known = self._seen, self._index.fingerprints()
+        # Taken before the scan, so that what changes meanwhile is seen the next time.
+        glance = self._places.glance(before.found) if before.found.folders else None
+        if glance is not None and glance == before.glance and known is before.known:
+            return before.report
         found = self._places.scan()
         self.linked = found.linked
-        todo = plan(found, self._index.fingerprints())
-        self._look_s = time.monotonic() - began
-        return SyncReport(kept=todo.kept, notices=found.notices) if todo.empty and not todo.verify else None
+        todo = plan(found, known)
+        if not todo.empty or todo.verify:
+            self._seen = _Seen()
+            return None
+        report = SyncReport(kept=todo.kept, notices=found.notices)
+        covered = found.folders == before.found.folders and not found.unreadable
+        self._seen = _Seen(found, known, glance if covered else None, report)
+        return report
 
     def plan(self) -> Plan:
         """What is to be done now."""

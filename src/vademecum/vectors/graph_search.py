@@ -14,7 +14,7 @@ from vademecum.vectors.exact import ExactSearch
 from vademecum.vectors.graph_trial import NEAREST
 from vademecum.vectors.graphs import Graphs
 from vademecum.vectors.hnsw import Graph
-from vademecum.vectors.mapped import MappedLane, MappedRows, VectorMap
+from vademecum.vectors.mapped import MappedLane, MappedRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,9 +33,8 @@ _ALIVE = 0.8
 class GraphSearch:
     """Reads of one snapshot. ``used`` is whether the last search was answered by a graph."""
 
-    def __init__(self, connection: Connection, vector_map: VectorMap, exact: ExactSearch, graphs: Graphs) -> None:
+    def __init__(self, connection: Connection, exact: ExactSearch, graphs: Graphs) -> None:
         self._connection = connection
-        self._map = vector_map
         self._exact = exact
         self._graphs = graphs
         self.used = False
@@ -56,8 +55,8 @@ class GraphSearch:
             return None
         permitted = self._connection.noted(
             ["main", "vectors"],
-            ("permitted", allowed),
-            lambda: _Permitted(allowed.ids(self._connection)),
+            ("permitted", allowed.every, allowed.parameters),
+            lambda: _Permitted(allowed.ids()),
         )
         serving = self._graphs.serving(lane)
         if serving is None:
@@ -89,7 +88,7 @@ class GraphSearch:
     def _top_others(self, lane: Lane, query: Vector, k: int, permitted: _Permitted) -> list[tuple[int, float]]:
         if not len(permitted.others):
             return []
-        mapped = self._map.lane(self._connection, lane)
+        mapped = self._exact.mapped(lane)
         found = None if mapped is None else mapped.top(permitted.others_in(mapped), query, k)
         if found is None:
             listed = json.dumps(permitted.others.tolist())

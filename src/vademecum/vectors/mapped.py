@@ -32,18 +32,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedRows:
-    """Some rows of a lane: text ids, and byte offsets of their int8 codes into the mapped file, by address."""
+    """Some rows of a lane: text ids, and byte offsets into the mapped file of their int8 codes, by address.
+
+    ``vectors`` are those of their float32 vectors as far as they have been looked up, else 0, where no vector can be.
+    """
 
     ids: Longs
     codes: Longs
+    vectors: Longs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedLane:
     """All rows of a lane, and ``base``, a buffer of the whole file. Good only within the transaction it was asked in.
 
-    Only the codes' addresses are kept. Vectors are a thousand times as long as the way to the few that are looked at,
-    which is therefore gone anew each time, from ``root``, the first page of their table.
+    To know where all vectors lie would mean to look at each of them, which is most of the file. The few that a search
+    needs are looked up, from ``root``, the first page of their table.
     """
 
     base: Any
@@ -57,17 +61,21 @@ class MappedLane:
 
         every = self.every
         found = np.isin(every.ids, allowed)
-        return every if found.all() else MappedRows(every.ids[found], every.codes[found])
+        return every if found.all() else MappedRows(every.ids[found], every.codes[found], every.vectors[found])
 
     def top(self, rows: MappedRows, query: Vector, k: int) -> list[tuple[int, float]] | None:
         """The k of these rows with the highest cosine, best first, ties by id. None: see `vectors`."""
         from vademecum import kernels
 
         near, _ = kernels.bound_codes(self.base, rows.codes, self.dims, query, k)
-        ids = rows.ids[near]
-        vectors = self.vectors(ids)
-        if vectors is None or (vectors < 0).any():
-            return None
+        ids, vectors = rows.ids[near], rows.vectors[near]
+        unknown = vectors == 0
+        if unknown.any():
+            found = self.vectors(ids[unknown])
+            if found is None or (found < 0).any():
+                return None
+            vectors[unknown] = found
+            rows.vectors[near] = vectors
         ids, scores, _ = kernels.search_codes(self.base, rows.codes[near], vectors, ids, self.dims, query, k)
         return [(text_id, score) for text_id, score in zip(ids.tolist(), scores.tolist(), strict=True) if text_id >= 0]
 
@@ -185,6 +193,8 @@ class VectorMap:
 
 
 def _walk(connection: Connection, file_map: Any, lane: Lane) -> MappedLane | None:
+    import numpy as np
+
     names = (f"v{lane.id:d}", f"c{lane.id:d}")
     roots = dict(
         connection.execute("SELECT name, rootpage FROM vectors.sqlite_schema WHERE name IN (?, ?)", names).fetchall()
@@ -192,4 +202,5 @@ def _walk(connection: Connection, file_map: Any, lane: Lane) -> MappedLane | Non
     codes = file_map.walk(roots[names[1]], 1, lane.dims + CODE_EXTRA)
     if codes.elsewhere.size:
         return None
-    return MappedLane(file_map, MappedRows(codes.rowids, codes.offsets), roots[names[0]], lane.dims)
+    every = MappedRows(codes.rowids, codes.offsets, np.zeros_like(codes.offsets))
+    return MappedLane(file_map, every, roots[names[0]], lane.dims)
