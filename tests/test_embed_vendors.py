@@ -11,8 +11,12 @@ import pytest
 
 pytest.importorskip("openai", reason="the package openai is not installed (vademecum[openai])")
 
+from embedders import HashedEmbedder
 from loopback import Behaviour, Loopback, hang, raw, slow, status, vectors
 from vademecum import Memory, Settings
+from vademecum.embed import DocumentBatches
+from vademecum.embed.e5 import E5Embedder
+from vademecum.embed.local import LocalEmbedder
 from vademecum.embed.remote import RemoteEmbedder
 from vademecum.embed.vendors import VENDORS
 from vademecum.errors import ProviderMissingError, ProviderReplyError
@@ -52,6 +56,16 @@ def notes(root: Path, count: int) -> Path:
 
 def test_the_table_has_every_provider_that_can_be_named():
     assert set(VENDORS) == set(PROVIDERS) - {"auto", "none", "local", "local-e5"}
+
+
+def test_the_readme_shows_the_table_as_it_is():
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    for vendor in VENDORS.values():
+        key = f"`{vendor.keys[0]}`" if vendor.keys else "`embedding.api_key_env`"
+        dims = vendor.asks or vendor.dims.get(vendor.model or "", "as served")
+        items = vendor.items_of(vendor.model or "")
+        model = vendor.model or "yours"
+        assert f"| {vendor.name} | {'–' if vendor.name == 'ollama' else key} | {model} | {dims} | {items} |" in readme
 
 
 PLAIN = {"encoding_format": "float"}
@@ -141,6 +155,21 @@ def test_dimensions_are_known_at_the_vendors_own_address_only():
             assert RemoteEmbedder(vendor=vendor).fingerprint.dims == (vendor.asks or vendor.dims[vendor.model])
     elsewhere = RemoteEmbedder(vendor=VENDORS["voyage"], base_url="http://127.0.0.1:1/v1")
     assert elsewhere._dims is None
+
+
+@pytest.mark.parametrize("provider", ["local", "local-e5"])
+def test_offline_models_have_their_long_texts_in_pieces_too(provider: str):
+    made = {"local": LocalEmbedder, "local-e5": E5Embedder}[provider]()
+    sizes: list[int] = []
+
+    def embed_documents(texts):
+        sizes.extend(len(text.encode()) for text in texts)
+        return HashedEmbedder().embed_documents(texts)
+
+    made.embed_documents = embed_documents
+    (done,) = DocumentBatches(made)(["利率 " * 4000])
+    assert "embedded in" in done.note
+    assert (sum(sizes), max(sizes) <= made.max_text_bytes) == (28_000, True)
 
 
 # a hundred small files, in as few requests as the caps allow

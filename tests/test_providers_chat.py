@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("openai", reason="the package openai is not installed (vademecum[openai])")
 
@@ -21,7 +25,7 @@ from vademecum.errors import (
 )
 from vademecum.ports import ChatModel
 from vademecum.providers import chat
-from vademecum.providers.chat import RemoteChat, resolve_chat
+from vademecum.providers.chat import RemoteChat, _read, resolve_chat
 from vademecum.providers.endpoint import Endpoint
 from vademecum.settings import ChatSettings
 from vademecum.types import ChatReply
@@ -156,6 +160,33 @@ def test_a_reply_that_is_no_answer_is_refused(model, server, behaviour):
     with pytest.raises(ProviderReplyError, match=r"http://127"):
         model.complete(ASK)
     assert server.count == 1
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["message", "content", "refusal", "finish_reason", "index"]), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(json_values, json_values)
+def test_whatever_a_server_says_is_an_answer_or_an_error_of_ours(message: object, usage: object):
+    for reply in (message, {"choices": message}, {"choices": [message]}, {"choices": [{"message": message}]}):
+        body = json.dumps({**reply, "usage": usage} if isinstance(reply, dict) else reply).encode()
+        with suppress(ProviderReplyError, ProviderRefusedError):
+            answered = _read(body)
+            assert isinstance(answered.text.encode(), bytes)
+            assert answered.finish_reason in {"stop", "length"}
+
+
+def test_an_answer_can_be_written_whatever_is_in_it(model, server):
+    server.say(raw(b'{"choices": [{"message": {"content": "a\\u0000b\\ud800c \\ud83d\\ude00"}}]}'))
+    assert model.complete(ASK).text == "abc 😀"
 
 
 def test_counts_that_are_none_are_zero(model, server):

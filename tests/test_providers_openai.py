@@ -82,6 +82,19 @@ def test_a_server_that_needs_no_key_gets_a_placeholder_and_never_the_environment
     assert server.requests[0].headers["authorization"] == "Bearer none"
 
 
+@pytest.mark.parametrize(("key_name", "told"), [("OPENAI_API_KEY", True), ("GOOGLE_API_KEY", False)])
+def test_what_the_environment_says_of_openai_is_told_to_no_other_vendor(server, monkeypatch, key_name: str, told: bool):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: s3cret")
+    named = openai_client(server.base_url, KEY, key_name)
+    embed(named, "x")
+    named.close()
+    headers = server.requests[0].headers
+    seen = [headers.get(name) for name in ("openai-organization", "openai-project", "x-gateway")]
+    assert seen == (["org-1", "proj-1", "s3cret"] if told else [None, None, None])
+
+
 @pytest.mark.parametrize(
     ("behaviour", "words"),
     [
@@ -103,6 +116,7 @@ def test_a_server_that_needs_no_key_gets_a_placeholder_and_never_the_environment
         (raw(b"[1, 2]", content_type="application/json"), 'no list "data"'),
         (raw(b'{"data": [1, 2, 3]}', content_type="application/json"), "indices"),
         (raw(b"", content_type="application/json"), "not JSON"),
+        (raw(b"[" * 100_000, content_type="application/json"), "not JSON"),
     ],
 )
 def test_a_reply_that_is_not_what_was_asked_for_is_refused_whole(client, server, behaviour: Behaviour, words: str):

@@ -174,9 +174,5 @@ class ProviderDownError(ProviderError):
         self.about = about
 
 
-#: The name before chat models came; on its way out.
-EmbeddingError = ProviderError
-
-
 class KernelError(VademecumError):
     """The native kernels were required but are not installed."""

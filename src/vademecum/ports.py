@@ -166,7 +166,11 @@ class Progress(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns text into unit vectors of one space."""
+    """Turns text into unit vectors of one space.
+
+    It may also have ``max_text_bytes`` and ``max_request_bytes``, in bytes of UTF-8: longer texts then come in pieces,
+    and batches are no larger; and ``address``, which names where what is learnt of its limits holds.
+    """
 
     @property
     def fingerprint(self) -> Fingerprint:

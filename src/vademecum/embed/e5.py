@@ -58,6 +58,11 @@ class E5Embedder:
         """How many texts one call of embed_documents takes at most."""
         return self._batch_size
 
+    @property
+    def max_text_bytes(self) -> int:
+        """Bytes of UTF-8 to which a text is cut."""
+        return MAX_TEXT_BYTES
+
     def embed_query(self, text: str) -> Vector:
         """One unit vector, embedded as a question."""
         row: Vector = unit_rows(self._loaded().query([model_text(text, MAX_TEXT_BYTES)]), PACKAGE)[0]

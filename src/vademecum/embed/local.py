@@ -54,6 +54,11 @@ class LocalEmbedder:
         """How many texts one call of embed_documents takes at most."""
         return self._batch_size
 
+    @property
+    def max_text_bytes(self) -> int:
+        """Bytes of UTF-8 to which a text is cut."""
+        return MAX_TEXT_BYTES
+
     def embed_query(self, text: str) -> Vector:
         """One unit vector; this model makes no difference between questions and documents."""
         row: Vector = self._embed([model_text(text, MAX_TEXT_BYTES)])[0]

@@ -153,14 +153,14 @@ def _checked(messages: Sequence[object]) -> list[dict[str, str]]:
 def _read(body: bytes | bytearray) -> ChatReply:
     try:
         reply = parse(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProviderReplyError("the reply is not JSON; check chat.base_url") from error
     choices = reply.get("choices") if isinstance(reply, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, Mapping) else None
     if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
         raise ProviderReplyError("the reply has no choice with a message; check chat.base_url")
-    finish = choice.get("finish_reason")
+    finish = str(choice.get("finish_reason"))
     content, refusal = message.get("content"), message.get("refusal")
     if finish in _WITHHELD or (refusal and not content):
         raise ProviderRefusedError(f"the answer is withheld ({shown(refusal or finish)})", "answer")
@@ -169,7 +169,7 @@ def _read(body: bytes | bytearray) -> ChatReply:
     usage = reply.get("usage")
     counts = usage if isinstance(usage, Mapping) else {}
     return ChatReply(
-        _REASONING.sub("", content or ""),
+        _REASONING.sub("", sendable(content or "")),
         "length" if finish in _CUT else "stop",
         _count(counts.get("total_tokens")),
         _count(counts.get("completion_tokens")),

@@ -45,7 +45,7 @@ def _rows(body: bytes | bytearray, count: int, dimensions: int | None) -> list[l
 def _items(body: bytes | bytearray) -> list[object]:
     try:
         reply = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProviderReplyError("the reply is not JSON; check embedding.base_url") from error
     items = reply.get("data") if isinstance(reply, Mapping) else None
     if isinstance(items, Mapping):  # multimodal models answer with one vector and no list

@@ -35,6 +35,7 @@ _NO_CREDIT = frozenset(
 )
 #: Gemini answers 400 to a wrong key.
 _BAD_KEY = re.compile(r"api key not valid|(invalid|incorrect) api key", re.IGNORECASE)
+_OPENAI_KEY = "OPENAI_API_KEY"
 #: Sent where a server needs no key: the protocol has no way to leave it out.
 _NO_KEY = "none"
 
@@ -64,6 +65,10 @@ class OpenAIClient:
             raise ProviderMissingError(
                 f"{base_url}: no connection can be set up ({error}); check the address and the proxy variables"
             ) from None
+        if key_name != _OPENAI_KEY:
+            # Organisation, project and headers that the environment names for OpenAI may be secrets.
+            self._sdk.organization = self._sdk.project = None
+            self._sdk._custom_headers = {}
 
     def post(self, path: str, body: Mapping[str, Any], *, deadline: float, retries: int) -> bytearray:
         """The body of the reply to ``body``, sent as JSON to ``path`` below the base address.
