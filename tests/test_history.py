@@ -350,6 +350,7 @@ def test_totals_are_counted_by_channel(history: Conversations) -> None:
 def test_a_turn_is_deleted_with_its_answer_or_without_its_question(history: Conversations) -> None:
     for number in range(4):
         history.append("s", exchange(number))
+    assert history.delete_turn("s", 1, following=True) == 0  # an answer opens no turn
     assert history.delete_turn("s", 2) == 2
     assert texts(history.load("s")) == [text for n in (0, 2, 3) for text in (f"question {n}", f"answer {n}")]
     assert history.delete_turn("s", 6, question=False) == 1
@@ -358,7 +359,6 @@ def test_a_turn_is_deleted_with_its_answer_or_without_its_question(history: Conv
     assert history.delete_turn("s", 4, following=True) == 4
     assert texts(history.load("s")) == ["question 0", "answer 0"]
     assert history.session("s").messages == 2  # type: ignore[union-attr]
-    assert history.delete_turn("s", 1, following=True) == 0
     assert history.delete_turn("nobody", 0) == 0
 
 
@@ -472,6 +472,18 @@ def test_a_restore_continues_a_session_and_refuses_another_one(history: Conversa
     found = history.session("s")
     assert found is not None
     assert (found.title, found.channel, found.created_at, found.messages) == ("three", "web", 1.0, 3)
+
+
+def test_numbers_go_on_after_what_was_restored_and_what_was_deleted(history: Conversations) -> None:
+    history.append("gone", [said(str(number)) for number in range(50)])
+    history.delete("gone")
+    session = Session("s", "", "", "", False, 1.0, 2.0, 0)
+    assert history.restore([(session, [_message(3, "three")])]).messages == 1
+    assert history.restore([(session, [_message(4, "four")])]).messages == 1
+    assert [message.seq for message in history.append("s", [said("five")])] == [50]
+    history.restore([(replace(session, id="t", context_start=90), [_message(3, "three")])])
+    assert [message.seq for message in history.append("t", [said("four")])] == [90]
+    assert texts(history.load("t")) == ["four"]
 
 
 def test_a_session_that_cannot_be_meant_is_refused_and_the_others_are_taken(history: Conversations) -> None:

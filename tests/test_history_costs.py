@@ -77,6 +77,7 @@ def test_every_statement_finds_its_rows_by_an_index_and_sorts_nothing(many: Conv
         (lambda history: history.page("long", 100, 10), 1 + 20),
         (lambda history: history.page("long", size=10, before=1000), 1 + 20),
         (lambda history: history.messages_after("long", LONG - 11), 10),
+        (lambda history: history.last_messages("long", 10), 10),
         (lambda history: history.latest("long"), 1),
         (lambda history: history.context_start("long"), 1),
         (lambda history: history.session("s77"), 1),

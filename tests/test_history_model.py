@@ -135,6 +135,12 @@ class Histories(RuleBasedStateMachine):
         model.entries = kept
 
     @rule(name=NAMES)
+    def pop(self, name: str) -> None:
+        last = self.history.pop(name)
+        entries = self.model.get(name, Model()).entries
+        assert (None if last is None else last.seq) == (entries.pop().seq if entries else None)
+
+    @rule(name=NAMES)
     def delete(self, name: str) -> None:
         assert self.history.delete(name) == (name in self.model)
         if name in self.model:
@@ -192,6 +198,9 @@ class Histories(RuleBasedStateMachine):
                 (entry.seq, entry.turn, entry.opens, entry.scheduled, entry.body, entry.extras)
                 for entry in model.entries
             ]
+            for most in (0, 2, 100):
+                last = [message.seq for message in self.history.last_messages(name, most)]
+                assert last == [entry.seq for entry in model.entries][-most or len(model.entries) :]
             for most in (1, 3, 100):
                 turns = model.turns()
                 first = max(model.start, turns[-most] if len(turns) >= most else 0)

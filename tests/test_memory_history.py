@@ -140,6 +140,7 @@ def test_asyncio_programs_do_the_same(tmp_path: Path) -> None:
             await history.append("s", [said("tick"), answered("tock")], scheduled=True)
             assert await history.prune_scheduled("s", 0) == 2
             assert await history.prune(0, dry_run=True) == ()
+            assert await history.last_messages("s", 1) == [await history.pop("s")]
             assert await history.delete("s")
             assert await history.ids() == []
             assert (await history.restore([(session, [])])).sessions == 1

@@ -59,6 +59,12 @@ def whole(what: str, value: object, least: int, most: int = LARGEST) -> int:
     return value
 
 
+def page(number: object, size: object) -> None:
+    """Which page, from 1, and how much a page holds."""
+    whole("number", number, 1, 10**9)
+    whole("size", size, 1, 1000)
+
+
 def flag(what: str, value: object) -> bool:
     """True or false, and not something that merely counts as such."""
     if not isinstance(value, bool):

@@ -6,31 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from vademecum.history import checks, content, drafts, rows
-from vademecum.history.database import HistoryFile
 from vademecum.history.records import (
     Latest,
     Message,
     Restored,
     Session,
-    SessionPage,
-    Totals,
     Turn,
     TurnPage,
 )
 from vademecum.history.restore import restore
+from vademecum.history.sessions import Sessions
 from vademecum.history.turns import turns_of
-from vademecum.sqlite import Connection
-
-_MOST_PER_PAGE = 1000
-_MOST_PAGES = 1_000_000_000
-_SECONDS_PER_DAY = 86_400
 
 
-#: Channels whose sessions stay until somebody deletes them: a list of chats is their only way back.
-KEPT_CHANNELS = ("web",)
-
-
-class Conversations:
+class Conversations(Sessions):
     """The conversations of one owner. Safe to share between threads; other processes may write at the same time.
 
     A session is named by the host's own id and made by its first message. What it holds is divided into turns: a
@@ -43,11 +32,6 @@ class Conversations:
     meant, and HistoryError (its kinds tell a damaged file and a busy one) when the file cannot be used; nothing is
     half written then.
     """
-
-    def __init__(self, file: HistoryFile, owner: str) -> None:
-        """``owner`` as `owner_of` gives it; not checked."""
-        self._file = file
-        self.owner = owner
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -149,7 +133,7 @@ class Conversations:
         ``before``: only turns before this sequence number. Whoever scrolls back by it (page 1 before the first turn
         shown) meets no turn twice while new ones arrive.
         """
-        number, size = checks.whole("number", number, 1, _MOST_PAGES), checks.whole("size", size, 1, _MOST_PER_PAGE)
+        checks.page(number, size)
         end = checks.LARGEST if before is None else checks.whole("before", before, 0)
         names = {**self._names(session), "before": end}
         with self._file.read() as db:
@@ -180,46 +164,9 @@ class Conversations:
         most = -1 if limit is None else checks.whole("limit", limit, 0)
         return self._messages(rows.AFTER, session, seq=checks.whole("seq", seq, -1), limit=most)
 
-    # -- sessions -----------------------------------------------------------------------------------------------
-
-    def session(self, session: str) -> Session | None:
-        """One session."""
-        with self._file.read() as db:
-            row = db.execute(rows.SESSION, self._names(session)).fetchone()
-        return None if row is None else rows.session(row)
-
-    def sessions(self, *, channel: str | None = None, number: int = 1, size: int = 50) -> SessionPage:
-        """``size`` sessions, pinned ones first, then by last activity, newest first; pages from 1."""
-        number, size = checks.whole("number", number, 1, _MOST_PAGES), checks.whole("size", size, 1, _MOST_PER_PAGE)
-        values = {"owner": self.owner, "limit": size, "skip": (number - 1) * size}
-        count, listed = rows.COUNT, rows.LIST
-        if channel is not None:
-            values["channel"] = checks.channel(channel)
-            count, listed = rows.COUNT_CHANNEL, rows.LIST_CHANNEL
-        with self._file.read() as db:
-            (total,) = db.execute(count, values).fetchone()
-            found = tuple(map(rows.session, db.execute(listed, values)))
-        return SessionPage(found, total, number, size, number * size < total)
-
-    def ids(self) -> list[str]:
-        """The ids of all sessions, sorted."""
-        with self._file.read() as db:
-            return [name for (name,) in db.execute(rows.IDS, {"owner": self.owner})]
-
-    def totals(self) -> Totals:
-        """How many sessions and messages there are."""
-        with self._file.read() as db:
-            found = db.execute(rows.TOTALS, {"owner": self.owner}).fetchall()
-        by_channel = {channel: count for channel, count, _ in sorted(found, key=lambda row: -row[1])}
-        return Totals(sum(by_channel.values()), sum(count for _, _, count in found), by_channel)
-
-    def rename(self, session: str, title: str) -> bool:
-        """Give a session a title of one line; returns whether there is such a session."""
-        return self._change(rows.RENAME, session, title=checks.title(title))
-
-    def pin(self, session: str, pinned: bool = True) -> bool:
-        """Keep a session at the top of the list, and from being pruned; returns whether there is such a session."""
-        return self._change(rows.PIN, session, pinned=checks.flag("pinned", pinned))
+    def last_messages(self, session: str, count: int) -> list[Message]:
+        """The last ``count`` messages, in the order of storing."""
+        return self._messages(rows.LAST, session, limit=checks.whole("count", count, 0))[::-1]
 
     def annotate(self, session: str, extras: Mapping[str, Any], *, seq: int | None = None) -> int | None:
         """Keep something beside a message, the agent's last one by default, such as the address of its spoken form.
@@ -250,6 +197,19 @@ class Conversations:
         statement = rows.DELETE_FROM if checks.flag("following", following) else rows.DELETE_TURN
         return self._delete(statement, session, turn=turn, first=first)
 
+    def pop(self, session: str) -> Message | None:
+        """Delete the last message and return it; None if there is none. Its number is not given again."""
+        with self._file.write() as db:
+            names = self._names(session)
+            row = db.execute(rows.LAST, names | {"limit": 1}).fetchone()
+            known = rows.find(db, self.owner, names["id"])
+            if row is None or known is None:
+                return None
+            last = rows.message(row)
+            db.execute(rows.DELETE_MESSAGE, names | {"seq": last.seq})
+            rows.touch(db, known.key, -1)
+        return last
+
     def prune_scheduled(self, session: str, keep: int = 3) -> int:
         """Delete all but the last ``keep`` turns of a scheduler; returns how many messages were deleted.
 
@@ -257,44 +217,11 @@ class Conversations:
         """
         return self._delete(rows.DELETE_SCHEDULED, session, keep=checks.whole("keep", keep, 0))
 
-    def delete(self, session: str) -> bool:
-        """Delete a session with all its messages for good; returns whether there was one."""
-        with self._file.write() as db:
-            known = rows.find(db, self.owner, checks.name("session", session))
-            if known is not None:
-                rows.remove(db, known.key)
-        return known is not None
-
-    def prune(
-        self, older_than_days: float, *, keep_channels: Iterable[str] = KEPT_CHANNELS, dry_run: bool = False
-    ) -> tuple[Session, ...]:
-        """Delete sessions that have not been active for so many days, but for pinned ones and ``keep_channels``.
-
-        Returns them. 0 days means all that are not kept. With ``dry_run`` nothing is deleted.
-        """
-        before = self._file.clock() - checks.days("older_than_days", older_than_days) * _SECONDS_PER_DAY
-        kept = checks.channels(keep_channels)
-        with self._file.read() if checks.flag("dry_run", dry_run) else self._file.write() as db:
-            found = [rows.session(row) for row in db.execute(rows.OLD, {"owner": self.owner, "before": before})]
-            old = tuple(session for session in found if session.channel not in kept)
-            for session in () if dry_run else old:
-                known = rows.find(db, self.owner, session.id)
-                if known is not None:
-                    rows.remove(db, known.key)
-        return old
-
     # -- rows ---------------------------------------------------------------------------------------------------
-
-    def _names(self, session: object) -> dict[str, Any]:
-        return {"owner": self.owner, "id": checks.name("session", session)}
 
     def _messages(self, statement: str, session: object, **values: int) -> list[Message]:
         with self._file.read() as db:
             return [rows.message(row) for row in db.execute(statement, self._names(session) | values)]
-
-    def _change(self, statement: str, session: object, **values: object) -> bool:
-        with self._file.write() as db:
-            return db.execute(statement, self._names(session) | values).rowcount > 0
 
     def _delete(self, statement: str, session: object, **values: int) -> int:
         names = self._names(session)
@@ -304,15 +231,6 @@ class Conversations:
             if known is not None and count:
                 rows.touch(db, known.key, -count)
         return count
-
-    def _drop_outlived(self, db: Connection, but: int) -> None:
-        before = self._file.outlived()
-        if before is None:
-            return
-        found = db.execute("SELECT key, channel FROM sessions WHERE pinned = 0 AND active_at < ?", (before,)).fetchall()
-        for key, channel in found:
-            if key != but and channel not in KEPT_CHANNELS:
-                rows.remove(db, key)
 
 
 def _ends(turn: Turn) -> Iterator[dict[str, Any]]:

@@ -237,3 +237,5 @@ def _translated(path: Path) -> Iterator[None]:
                 "`vademecum history repair`"
             ) from error
         raise HistoryError(f"{path}: {error}") from error
+    except OSError as error:
+        raise HistoryError(f"{path}: {error.strerror}") from error

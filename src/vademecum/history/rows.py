@@ -35,6 +35,7 @@ PAGE = f"{_MESSAGES} AND m.turn BETWEEN coalesce(({_TURN} :last), 0) AND ({_TURN
 PLACE = f"SELECT s.context_start, (SELECT count(*) {_OPENING} AND o.seq < :before) FROM sessions s WHERE {_OF_SESSION}"
 TURNS = f"{_MESSAGES} ORDER BY m.turn, m.seq"
 AFTER = f"{_MESSAGES} AND m.seq > :seq ORDER BY m.seq LIMIT :limit"
+LAST = f"{_MESSAGES} ORDER BY m.seq DESC LIMIT :limit"
 LATEST = (
     f"SELECT (SELECT o.seq {_OPENING} AND o.scheduled = 0 AND o.role = 'user' ORDER BY o.seq DESC LIMIT 1),"
     " (SELECT o.seq FROM messages o WHERE o.session = s.key AND o.role = 'assistant' ORDER BY o.seq DESC LIMIT 1)"
@@ -54,6 +55,7 @@ TOTALS = "SELECT s.channel, count(*), sum(s.messages) FROM sessions s WHERE s.ow
 _IS_TURN = f"EXISTS (SELECT 1 FROM messages o WHERE o.session = {_KEY} AND o.seq = :turn AND o.opens = 1)"
 DELETE_TURN = f"DELETE FROM messages WHERE session = {_KEY} AND turn = :turn AND seq >= :first AND {_IS_TURN}"
 DELETE_FROM = DELETE_TURN.replace("turn = :turn", "turn >= :turn", 1)
+DELETE_MESSAGE = f"DELETE FROM messages WHERE session = {_KEY} AND seq = :seq"
 DELETE_SCHEDULED = (
     f"DELETE FROM messages WHERE session = {_KEY} AND scheduled = 1 AND turn <= (SELECT o.seq FROM messages o"
     f" WHERE o.session = {_KEY} AND o.opens = 1 AND o.scheduled = 1 ORDER BY o.seq DESC LIMIT 1 OFFSET :keep)"

@@ -67,6 +67,10 @@ class AsyncConversations:
         """See `Conversations.messages_after`."""
         return await asyncio.to_thread(self.history.messages_after, session, seq, **options)
 
+    async def last_messages(self, session: str, count: int) -> list[Message]:
+        """See `Conversations.last_messages`."""
+        return await asyncio.to_thread(self.history.last_messages, session, count)
+
     async def session(self, session: str) -> Session | None:
         """See `Conversations.session`."""
         return await asyncio.to_thread(self.history.session, session)
@@ -98,6 +102,10 @@ class AsyncConversations:
     async def delete_turn(self, session: str, turn: int, **options: Any) -> int:
         """See `Conversations.delete_turn`."""
         return await asyncio.to_thread(self.history.delete_turn, session, turn, **options)
+
+    async def pop(self, session: str) -> Message | None:
+        """See `Conversations.pop`."""
+        return await asyncio.to_thread(self.history.pop, session)
 
     async def prune_scheduled(self, session: str, keep: int = 3) -> int:
         """See `Conversations.prune_scheduled`."""
