@@ -2,9 +2,9 @@
  * All that a scan for pages looks at in some folders, in as many bytes as it takes: equal bytes, equal scans.
  *
  * For each folder its device and inode, then every entry in the order of the folder: its name with a NUL, then d for a
- * folder, l for a link, f for a file, o for anything else. Of pages, links and what is hidden and no folder follow
- * mode, inode, size and the times of the last change of content and state in nanoseconds; of links, too, the file type
- * of what they lead to, or 0. Numbers are int64 in the order of the machine.
+ * folder, l for a link, f for a file, o for anything else. Of pages, files with conversations, links and what is hidden
+ * and no folder follow mode, inode, size and the times of the last change of content and state in nanoseconds; of links,
+ * too, the file type of what they lead to, or 0. Numbers are int64 in the order of the machine.
  */
 
 #ifndef VADEMECUM_GLANCE_H
@@ -48,11 +48,28 @@ static int glance_add(glance_text *text, const void *more, size_t size)
     return 0;
 }
 
-static int glance_is_page(const char *name)
+static int glance_ends(const char *name, size_t length, const char *end)
 {
+    size_t count = strlen(end);
+    if (length < count)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        char c = name[length - count + i];
+        if ((c >= 'A' && c <= 'Z' ? (char)(c | 32) : c) != end[i])
+            return 0;
+    }
+    return 1;
+}
+
+/* A page, or a file with conversations. */
+static int glance_is_read(const char *name)
+{
+    static const char *const ends[] = {".md", ".jsonl", "chat_history.json", "index.db", "index.db-wal"};
     size_t length = strlen(name);
-    const char *end = name + length - 3;
-    return length >= 3 && end[0] == '.' && (end[1] | 32) == 'm' && (end[2] | 32) == 'd';
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (glance_ends(name, length, ends[i]))
+            return 1;
+    return 0;
 }
 
 static char glance_kind(mode_t mode)
@@ -74,7 +91,7 @@ static int glance_entry(glance_text *text, int folder, const struct dirent *entr
     }
     if (glance_add(text, name, strlen(name) + 1) != 0 || glance_add(text, &kind, 1) != 0)
         return -1;
-    if (kind == 'd' || (kind != 'l' && name[0] != '.' && !glance_is_page(name)))
+    if (kind == 'd' || (kind != 'l' && name[0] != '.' && !glance_is_read(name)))
         return 0;
     if (!seen && fstatat(folder, name, &state, AT_SYMLINK_NOFOLLOW) != 0)
         return -1;

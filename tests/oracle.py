@@ -90,12 +90,17 @@ class MemoryIndex:
     def fingerprints(self) -> Mapping[str, Source]:
         return dict(self.sources)
 
-    def replace_source(self, source: Source, chunks: Sequence[Chunk]) -> None:
-        old = {(r.chunk.heading, r.chunk.hash, r.chunk.occurrence): r.id for r in self._of(source.path)}
+    def replace_source(self, source: Source, chunks: Sequence[Chunk], first: int = 1, until: int | None = None) -> None:
+        def inside(row: Row) -> bool:
+            line = row.chunk.start_line
+            return row.source.path == source.path and first <= line and (until is None or line < until)
+
+        old = {(r.chunk.heading, r.chunk.hash, r.chunk.occurrence): r.id for r in self.rows if inside(r)}
+        others = [r for r in self.rows if not inside(r)]
         if source.path in self.distrusted:
-            old = {}
+            old, others = {}, [r for r in others if r.source.path != source.path]
             self.distrusted.discard(source.path)
-        self.rows = [r for r in self.rows if r.source.path != source.path]
+        self.rows = others
         for chunk in chunks:
             known = old.get((chunk.heading, chunk.hash, chunk.occurrence))
             if known is None:
@@ -104,9 +109,6 @@ class MemoryIndex:
         self.rows.sort(key=lambda r: r.id)
         self.sources[source.path] = source
         self.count += 1
-
-    def _of(self, path: str) -> list[Row]:
-        return [r for r in self.rows if r.source.path == path]
 
     def touch(self, sources: Sequence[Source]) -> None:
         for source in sources:

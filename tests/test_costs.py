@@ -80,7 +80,7 @@ def pages(chunks: int) -> dict[str, str]:
 @pytest.fixture
 def quiet(open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Memory]:
     """Makes a memory of so many chunks that is indexed, and whose files count as written long ago."""
-    monkeypatch.setattr("vademecum.store.scan._SETTLE_S", -1.0)
+    monkeypatch.setattr("vademecum.store.scan.SETTLE_S", -1.0)
 
     def made(chunks: int) -> Memory:
         memory = open_memory(pages(chunks), embedder=HashedEmbedder())

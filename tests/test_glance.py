@@ -47,6 +47,12 @@ def root(tmp_path: Path) -> Path:
         "日记.md",
         "memory/2026-01-11.md",
         "knowledge/a/b.md",
+        "TALK.JSONL",
+        "messages/chat_history.json",
+        "memory/long-term/index.db",
+        "memory/long-term/index.db-wal",
+        "not a transcript.json",
+        "l",
         "photo.png",
         ".hidden",
     ):
@@ -91,6 +97,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
         root / "MEMORY.md", lambda: (root / "MEMORY.md").write_text("MEMORY.dm")
     ),
     "replaced by the same": lambda root: replaced(root / "knowledge/a/b.md"),
+    "a transcript was appended to": lambda root: (root / "TALK.JSONL").write_text("x" * 99),
     "a new page": lambda root: (root / "knowledge/new.md").write_text("x"),
     "a new folder": lambda root: (root / "knowledge/new").mkdir(),
     "a page is gone": lambda root: (root / "UPPER.MD").unlink(),
@@ -157,7 +164,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scans]:
         return original(places, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Places, "scan", scan)
-    monkeypatch.setattr("vademecum.store.scan._SETTLE_S", -1.0)
+    monkeypatch.setattr("vademecum.store.scan.SETTLE_S", -1.0)
     return counted
 
 

@@ -144,6 +144,25 @@ def test_the_same_text_in_two_files_is_two_rows_and_one_vector(index: IndexBacke
     assert index.count_missing(lane) == 0
 
 
+def test_a_range_of_lines_is_replaced_and_the_rest_stays(index: IndexBackend) -> None:
+    def texts() -> list[tuple[int, str]]:
+        with index.reader() as reader:
+            return sorted((row.start_line, row.text) for row in reader.get(range(1, 99)))
+
+    index.replace_source(source(), [chunk(f"line {line}", line=line) for line in (1, 5, 9, 13)])
+    kept = found(index, "13")
+    index.replace_source(source(fingerprint="g"), [chunk("line 5", line=5), chunk("new", line=6)], 5, 13)
+    assert texts() == [(1, "line 1"), (5, "line 5"), (6, "new"), (13, "line 13")]
+    assert index.fingerprints()["a.md"].fingerprint == "g"
+    assert found(index, "9") == []
+    assert found(index, "13") == kept
+    index.replace_source(source(), [], 6)
+    assert texts() == [(1, "line 1"), (5, "line 5")]
+    index.distrust()
+    index.replace_source(source(), [chunk("line 1", line=1)], 1, 2)
+    assert texts() == [(1, "line 1")], "rows of a distrusted source go, whatever is replaced"
+
+
 def test_deleting_names_only_what_existed(index: IndexBackend) -> None:
     index.replace_source(source(), [chunk("one")])
     assert index.delete(["a.md", "never.md"]) == 1

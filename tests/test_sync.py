@@ -20,11 +20,12 @@ from embedders import HashedEmbedder
 from vademecum.backends import EmbeddedIndex
 from vademecum.embed import DocumentBatches
 from vademecum.errors import ProviderDownError, StoreError
+from vademecum.history import HistoryFile
 from vademecum.settings import ChunkSettings
 from vademecum.store.layout import detect
 from vademecum.store.places import Places
 from vademecum.store.scan import FileStat, Scan
-from vademecum.sync import SingleFlight, Syncer, VectorFiller, plan
+from vademecum.sync import Sessions, SingleFlight, Syncer, VectorFiller, plan
 from vademecum.types import IndexSpec, Source
 
 SPEC = IndexSpec("test", "test")
@@ -35,7 +36,12 @@ class Bench:
     """A root with an index beside it."""
 
     def __init__(
-        self, root: Path, state: Path, embedder: HashedEmbedder | None = None, vault: Path | None = None
+        self,
+        root: Path,
+        state: Path,
+        embedder: HashedEmbedder | None = None,
+        vault: Path | None = None,
+        history: HistoryFile | None = None,
     ) -> None:
         state.mkdir(parents=True, exist_ok=True)
         self.root = root
@@ -44,9 +50,9 @@ class Bench:
         self.index = EmbeddedIndex(state, SPEC)
         self.embedder = embedder
         filler = VectorFiller(self.index, embedder, DocumentBatches(embedder)) if embedder else None
-        self.syncer = Syncer(
-            Places(detect(root), {"vault": vault} if vault else {}), self.index, CHUNKS, filler, time.time
-        )
+        places = Places(detect(root), {"vault": vault} if vault else {}, spoken=history is not None)
+        sessions = Sessions(places, history, CHUNKS, None, 1 << 26) if history else None
+        self.syncer = Syncer(places, self.index, CHUNKS, filler, time.time, sessions)
 
     def file(self, path: str) -> Path:
         """Where a page of the index is on disk."""

@@ -92,8 +92,12 @@ class IndexBackend(Protocol):
         """Every source in the index, by path."""
         ...
 
-    def replace_source(self, source: Source, chunks: Sequence[Chunk]) -> None:
-        """Make ``chunks`` the only rows of the source, in one transaction. Unchanged chunks keep their ids."""
+    def replace_source(self, source: Source, chunks: Sequence[Chunk], first: int = 1, until: int | None = None) -> None:
+        """Make ``chunks`` the only rows of the source, in one transaction. Unchanged chunks keep their ids.
+
+        With ``first`` and ``until``: the only rows that start at line ``first`` or later and before ``until`` (None: to
+        the end). Other rows of the source stay as they are.
+        """
         ...
 
     def touch(self, sources: Sequence[Source]) -> None:

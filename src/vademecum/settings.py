@@ -149,6 +149,20 @@ class KindSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What is searched of conversations, where ``index_sessions`` is true.
+
+    ``max_mb``: of a transcript that grows line by line, so much of its end; files that are written whole are not read
+    if they are larger.
+    """
+
+    max_mb: int = 64
+
+    def __post_init__(self) -> None:
+        _number("sessions.max_mb", self.max_mb, 1, 4096, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
 class AnnSettings:
     """When the optional graph of neighbours (hnswlib) takes over from the exact scan of vectors.
 
@@ -324,6 +338,7 @@ class Settings:
     chat: ChatSettings = field(default_factory=ChatSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     kinds: KindSettings = field(default_factory=KindSettings)
+    sessions: SessionSettings = field(default_factory=SessionSettings)
     ann: AnnSettings = field(default_factory=AnnSettings)
     decay: DecaySettings = field(default_factory=DecaySettings)
     mmr: MmrSettings = field(default_factory=MmrSettings)

@@ -36,7 +36,7 @@ _LIVE = "SELECT text_id FROM chunks"
 
 _LINK = "UPDATE chunks SET text_id = (SELECT t.id FROM vectors.texts t WHERE t.hash = chunks.hash) WHERE {which}"
 # The plus keeps the planner from walking all unlinked chunks to find one file's.
-_OF_FILE, _OF_HASH = "file_id = ? AND +text_id IS NULL", "hash = ? AND text_id IS NULL"
+_OF_FILE, _OF_HASH = f"{rows.IN_LINES} AND +text_id IS NULL", "hash = ? AND text_id IS NULL"
 
 
 class EmbeddedIndex:
@@ -163,11 +163,12 @@ class EmbeddedIndex:
                 self._sources = version, rows.load_sources(connection)
             return self._sources[1]
 
-    def replace_source(self, source: Source, chunks: Sequence[Chunk]) -> None:
-        """Make ``chunks`` the only rows of the source, in one transaction."""
+    def replace_source(self, source: Source, chunks: Sequence[Chunk], first: int = 1, until: int | None = None) -> None:
+        """Make ``chunks`` the only rows of the source, or of that range of its lines, in one transaction."""
+        lines = rows.Lines(first, until)
         with self._transaction() as connection:
-            file_id = rows.replace_source(connection, source, chunks)
-            connection.execute(_LINK.format(which=_OF_FILE), (file_id,))
+            file_id = rows.replace_source(connection, source, chunks, lines)
+            connection.execute(_LINK.format(which=_OF_FILE), (file_id, *lines.bounds))
 
     def touch(self, sources: Sequence[Source]) -> None:
         """Record new stamps for sources whose content did not change."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from vademecum.index.schema import DISTRUSTED, bump_generation, bump_stamps, full_text
 from vademecum.sqlite import Connection
@@ -12,6 +13,10 @@ from vademecum.types import Chunk, ChunkRow, Source
 
 _SOURCE_COLUMNS = "path, scope, kind, date, stat, fingerprint, settled, tags"
 _IDENTITY = tuple[str, bytes, int]
+
+#: Chunks of a file that start in certain lines.
+IN_LINES = "file_id = ? AND start_line >= ? AND start_line < ?"
+_FAR = 2**62
 
 
 def load_sources(connection: sqlite3.Connection) -> dict[str, Source]:
@@ -23,8 +28,25 @@ def load_sources(connection: sqlite3.Connection) -> dict[str, Source]:
     }
 
 
-def replace_source(connection: sqlite3.Connection, source: Source, chunks: Sequence[Chunk]) -> int:
-    """Make ``chunks`` the only rows of ``source``; returns its file id. Call in a transaction.
+class Lines(NamedTuple):
+    """Lines of a source: from ``first``, up to but without ``until`` (None: to the end)."""
+
+    first: int = 1
+    until: int | None = None
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The parameters of IN_LINES that follow the file's id."""
+        return self.first, _FAR if self.until is None else self.until
+
+
+def replace_source(
+    connection: sqlite3.Connection,
+    source: Source,
+    chunks: Sequence[Chunk],
+    lines: Lines = Lines(),  # noqa: B008
+) -> int:
+    """Make ``chunks`` the only rows of ``source`` that start in ``lines``; returns its file id. Call in a transaction.
 
     A chunk whose identity (heading, hash, occurrence) was there before keeps its id and its words, unless the
     source is distrusted: then all its rows are written anew.
@@ -35,9 +57,9 @@ def replace_source(connection: sqlite3.Connection, source: Source, chunks: Seque
     old = {
         (heading, digest, occurrence): (chunk_id, start, end, scope, kind, date)
         for chunk_id, heading, digest, occurrence, start, end, scope, kind, date in connection.execute(
-            "SELECT id, heading, hash, occurrence, start_line, end_line, scope, kind, date"
-            " FROM chunks WHERE file_id = ?",
-            (file_id,),
+            "SELECT id, heading, hash, occurrence, start_line, end_line, scope, kind, date"  # noqa: S608
+            f" FROM chunks WHERE {IN_LINES}",
+            (file_id, *lines.bounds),
         )
     }
     new: list[tuple[_IDENTITY, Chunk]] = []

@@ -89,7 +89,13 @@ def _statements(script: str) -> list[str]:
     return statements
 
 
-MIGRATIONS = (_first,)
+def _second(connection: sqlite3.Connection) -> None:
+    """A few lines of a long transcript are found without a look at the rest."""
+    connection.execute("DROP INDEX chunks_file")
+    connection.execute("CREATE INDEX chunks_file ON chunks(file_id, start_line)")
+
+
+MIGRATIONS = (_first, _second)
 
 
 def adopt_spec(connection: sqlite3.Connection, spec: IndexSpec) -> bool:

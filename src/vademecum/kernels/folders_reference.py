@@ -8,6 +8,9 @@ import struct
 
 from vademecum.errors import UsageError
 
+# Pages, and files with conversations.
+_READ = (b".md", b".jsonl", b"chat_history.json", b"index.db", b"index.db-wal")
+
 
 def glance(paths: bytes) -> bytes | None:
     """All that a scan for pages looks at in some folders: equal bytes, equal scans.
@@ -43,7 +46,7 @@ def _entry(entry: os.DirEntry[str]) -> bytes:
     folder = not link and entry.is_dir(follow_symlinks=False)
     file = not link and entry.is_file(follow_symlinks=False)
     text = name + (b"\0d" if folder else b"\0l" if link else b"\0f" if file else b"\0o")
-    if folder or not (link or name.startswith(b".") or name[-3:].lower() == b".md"):
+    if folder or not (link or name.startswith(b".") or name.lower().endswith(_READ)):
         return text
     state = entry.stat(follow_symlinks=False)
     text += _numbers(state.st_mode, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)

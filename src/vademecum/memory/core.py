@@ -31,7 +31,7 @@ from vademecum.settings import Settings
 from vademecum.store.layout import detect
 from vademecum.store.places import Places
 from vademecum.store.root import PRIVATE
-from vademecum.sync import Filled, Syncer
+from vademecum.sync import Filled, Sessions, Syncer
 from vademecum.text.tokens import TOKENIZER_ID
 from vademecum.types import IndexSpec, SyncReport
 
@@ -62,7 +62,7 @@ class Core:
         self.root = root
         self.settings = settings
         self.layout = detect(root, settings.layout)
-        self.places = Places(self.layout, settings.extra_folders())
+        self.places = Places(self.layout, settings.extra_folders(), spoken=settings.index_sessions)
         self._environ = environ
         self.given = embedder
         self.notices: tuple[tuple[str, str], ...] = ()
@@ -71,6 +71,11 @@ class Core:
             prepare=partial(opening.history_folder, root),
             keep_days=settings.history.max_age_days,
         )
+        self._zone = ZoneInfo(settings.timezone) if settings.timezone else None
+        self.sessions: Sessions | None = None
+        if settings.index_sessions:
+            most_bytes = settings.sessions.max_mb << 20
+            self.sessions = Sessions(self.places, self.history, settings.chunk, self._zone, most_bytes)
         self._begin()
 
     def _begin(self) -> None:
@@ -103,7 +108,8 @@ class Core:
         self.notices += tuple(("", notice) for notice in notices)
         self.disabled = None
         self.embedding.settle(serving_lane(self.index))
-        self.syncer = Syncer(self.places, self.index, chunk, self.embedding.filler(self.index), time.time)
+        filler = self.embedding.filler(self.index)
+        self.syncer = Syncer(self.places, self.index, chunk, filler, time.time, self.sessions)
 
     def state_folder(self) -> Path:
         """Where the index lies. Raises IndexUnavailableError and StoreError."""
@@ -151,8 +157,7 @@ class Core:
 
     def today(self) -> date:
         """The day in the user's zone."""
-        zone = ZoneInfo(self.settings.timezone) if self.settings.timezone else None
-        return datetime.now(UTC).astimezone(zone).date()
+        return datetime.now(UTC).astimezone(self._zone).date()
 
     # -- freshness ----------------------------------------------------------------------------------------------
 
@@ -343,6 +348,6 @@ def acquire(
 
 def _shared_part(settings: Settings) -> tuple[object, ...]:
     return (
-        *(settings.layout, settings.timezone, settings.index_sessions, settings.roots),
+        *(settings.layout, settings.timezone, settings.index_sessions, settings.sessions, settings.roots),
         *(settings.chunk, settings.embedding, settings.ann, settings.history),
     )

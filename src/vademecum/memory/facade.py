@@ -69,7 +69,7 @@ class Memory(Writing, Tending):
         self._release = weakref.finalize(self, release)
         self.settings = settings
         self._viewer = viewer
-        self._reading = Reading(core.layout, core.places, viewer, core.today)
+        self._reading = Reading(core.layout, core.places, core.sessions, viewer, core.today)
         self._origin = origin
         self._redactor = Redactor(settings.redact)
         self._watches: list[Watch] = []
@@ -131,7 +131,9 @@ class Memory(Writing, Tending):
     def get(self, path: str, *, start: int | None = None, lines: int | None = None) -> Excerpt:
         """``lines`` lines of a file from line ``start`` (from 1) on; ``path`` may be "long_term" or "daily".
 
-        Raises PathError, MissingFileError, UnreadableFileError or UsageError.
+        For the path of a conversation, as a hit tells it: what was said there, lines being those of a transcript, or
+        the numbers of messages or exchanges. Raises PathError, MissingFileError, UnreadableFileError, HistoryError or
+        UsageError.
         """
         first = 1 if start is None else arguments.positive("start", start)
         count = None if lines is None else arguments.positive("lines", lines)

@@ -1,4 +1,4 @@
-"""Lines of whatever a search can find: pages of the memory and of its extra folders."""
+"""Lines of whatever a search can find: pages of the memory and of its extra folders, and conversations."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from vademecum.store.excerpt import read_lines
 from vademecum.store.layout import Layout
 from vademecum.store.paths import resolve
 from vademecum.store.places import Places
+from vademecum.sync import Sessions
 from vademecum.types import Excerpt, Viewer
 
 
 class Reading:
     """What one viewer may touch, and how it is read. ``today`` gives the day in the user's zone."""
 
-    def __init__(self, layout: Layout, places: Places, viewer: Viewer, today: Callable[[], date]) -> None:
+    def __init__(
+        self, layout: Layout, places: Places, sessions: Sessions | None, viewer: Viewer, today: Callable[[], date]
+    ) -> None:
         self._layout = layout
         self._places = places
+        self._sessions = sessions
         self._viewer = viewer
         self._today = today
 
@@ -52,7 +56,11 @@ class Reading:
         return prefix + self._allowed(target, layout, path, prefix)
 
     def excerpt(self, target: str, start: int, lines: int | None) -> Excerpt:
-        """``lines`` lines (None: all) from line ``start`` on. Raises StoreError kinds and UsageError."""
+        """``lines`` lines (None: all) from line ``start`` on. Raises StoreError kinds, HistoryError and UsageError."""
+        if self._sessions is not None and self._sessions.is_conversation(target):
+            if not self.may_read(target):
+                raise PathError(f"{target!r}: belongs to somebody else's memory")
+            return self._sessions.excerpt(target, start, lines)
         if not self._places.is_extra(target):
             return read_lines(self._layout.root, self.own_page(target), start, lines)
         layout, path = self._places.locate(target)

@@ -18,7 +18,7 @@ def take_status(core: Core, visible: Callable[[Iterable[tuple[str, str]]], tuple
     files = pending = missing = 0
     notices = core.notices
     try:
-        found = core.places.scan()
+        found = core.places.scan() if core.syncer is None else core.syncer.scan()
         files, notices = len(found.files), notices + found.notices
     except StoreError as error:
         notices = (*notices, ("", str(error)))

@@ -22,10 +22,11 @@ Tell = Callable[[WatchRound], None]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment, by how often the folder and the index had changed until then."""
+    """A moment, by how often the folder and the index had changed until then, and what is elsewhere."""
 
     changes: int
     generation: int
+    elsewhere: str
 
 
 class Watching:
@@ -83,7 +84,10 @@ class Watching:
         """This moment, or None if nobody can say for certain what has happened until now."""
         watcher = self._watcher
         changes = None if watcher is None else watcher.changes.certain()
-        return None if changes is None else Mark(changes, self._generation())
+        if changes is None:
+            return None
+        sessions = self._core.sessions
+        return Mark(changes, self._generation(), "" if sessions is None else sessions.elsewhere())
 
     def known(self, mark: Mark | None) -> SyncReport | None:
         """What was reported when the index was seen to equal the folder, if neither has changed since."""

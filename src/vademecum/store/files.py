@@ -8,12 +8,12 @@ import dataclasses
 import os
 import re
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 from vademecum.errors import (
     ConflictError,
@@ -83,12 +83,19 @@ def read_raw(location: Location) -> Raw:
 
     Raises MissingFileError only if there is no such file, and UnreadableFileError for every other failure.
     """
+    with opened(location) as stream:
+        state = os.fstat(stream.fileno())
+        return Raw(stream.read(), state)
+
+
+@contextmanager
+def opened(location: Location) -> Iterator[BinaryIO]:
+    """A regular file, to be read. Errors as for `read_raw`, while it is open too."""
     try:
         with open(location.file, "rb", opener=lambda name, _: os.open(name, _READ)) as stream:
-            state = os.fstat(stream.fileno())
-            if not stat.S_ISREG(state.st_mode):
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise UnreadableFileError(f"{location.path}: is not a regular file; move it out of the memory")
-            return Raw(stream.read(), state)
+            yield stream
     except FileNotFoundError:
         raise MissingFileError(f"{location.path}: there is no such file") from None
     except OSError as error:

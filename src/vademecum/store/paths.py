@@ -23,7 +23,7 @@ class Location:
     file: Path
 
 
-def resolve(root: Path, path: str) -> Location:
+def resolve(root: Path, path: str, ending: str = ".md") -> Location:
     """Where ``path`` is, spelled as on disk; ``path`` is relative to the root, or absolute and inside it.
 
     An existing name is found under either Unicode normalisation and, where the file system ignores it, in any
@@ -32,7 +32,7 @@ def resolve(root: Path, path: str) -> Location:
     or 255 parts, a link as the last part, links out of the root or from one scope to another.
     """
     real_root = Path(os.path.realpath(root))
-    names = list(_checked_parts(path, _relative(real_root, _plain(path))))
+    names = list(_checked_parts(path, _relative(real_root, _plain(path)), ending))
     folder = real_root
     for depth, name in enumerate(names[:-1]):
         names[depth] = _as_found(folder, name)
@@ -48,7 +48,7 @@ def resolve(root: Path, path: str) -> Location:
         raise PathError(f"{path!r}: is a symbolic link; name the file that it points to")
     named, found = "/".join(names), file.relative_to(real_root).as_posix()
     # Once more, because a link inside the root may lead into a hidden folder.
-    _checked_parts(path, found)
+    _checked_parts(path, found, ending)
     if scope_of(named) != scope_of(found):
         raise PathError(
             f"{named!r}: a link leads to {found!r}, from what is {scope_of(named)} to what is {scope_of(found)}; "
@@ -98,7 +98,7 @@ def _relative(real_root: Path, plain: str) -> str:
     raise PathError(f"{plain!r}: is no file in the memory {real_root}; give a path relative to it")
 
 
-def _checked_parts(path: str, relative: str) -> tuple[str, ...]:
+def _checked_parts(path: str, relative: str, ending: str) -> tuple[str, ...]:
     parts = PurePosixPath(relative).parts
     if not parts or not relative.strip():
         raise PathError(f"{path!r}: an empty path names no file")
@@ -108,8 +108,8 @@ def _checked_parts(path: str, relative: str) -> tuple[str, ...]:
         size = len(os.fsencode(part))
         if size > _MAX_NAME_BYTES:
             raise PathError(f"{path[:40]!r}…: a name has {size} bytes; at most {_MAX_NAME_BYTES} are possible")
-    if not parts[-1].lower().endswith(".md"):
-        raise PathError(f"{path!r}: a memory holds Markdown only; the name must end with .md")
+    if not parts[-1].lower().endswith(ending):
+        raise PathError(f"{path!r}: a memory holds Markdown only; the name must end with {ending}")
     return parts
 
 

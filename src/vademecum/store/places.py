@@ -28,9 +28,12 @@ class _Opened:
 class Places:
     """A memory's own folder and its extra ones. Safe to share between threads."""
 
-    def __init__(self, layout: Layout, extras: Mapping[str, Path] | None = None) -> None:
-        """``extras``: folders by name, absolute. One that is not there now may come later."""
+    def __init__(self, layout: Layout, extras: Mapping[str, Path] | None = None, *, spoken: bool = False) -> None:
+        """``extras``: folders by name, absolute. One that is not there now may come later. ``spoken``: files with
+        conversations are found, too.
+        """
         self._own = layout
+        self._spoken = spoken
         self._extras = {f"{EXTRA}{name}": folder for name, folder in (extras or {}).items()}
         self._layouts: dict[Path, Layout] = {}
         self._opened: dict[str, _Opened] = {}
@@ -42,12 +45,15 @@ class Places:
         while it is missing, unreadable or without any page, as a disk that is not mounted is, its pages count as
         unreadable and not as deleted.
         """
-        found = scan(self._own, entering)
+        found = scan(self._own, entering, spoken=self._spoken)
         if not self._extras:
             return found
         opened = self._opened = self._open()
         taken = {str(place.layout.root) for place in opened.values() if place.layout} | {str(self._own.root)}
-        parts = [found, *(_scan(name, place, frozenset(taken), entering) for name, place in opened.items())]
+        parts = [
+            found,
+            *(_scan(name, place, frozenset(taken), entering, self._spoken) for name, place in opened.items()),
+        ]
         return Scan(
             tuple(sorted(file for part in parts for file in part.files)),
             tuple(sorted(notice for part in parts for notice in part.notices)),
@@ -143,7 +149,9 @@ class Places:
         return _Opened(self._layouts[real])
 
 
-def _scan(name: str, place: _Opened, taken: frozenset[str], entering: Callable[[str], None] | None) -> Scan:
+def _scan(
+    name: str, place: _Opened, taken: frozenset[str], entering: Callable[[str], None] | None, spoken: bool
+) -> Scan:
     if place.layout is None:
         notice = (name, place.refused or place.unreadable)
         return Scan((), (notice,), () if place.refused else (name,))
@@ -153,7 +161,7 @@ def _scan(name: str, place: _Opened, taken: frozenset[str], entering: Callable[[
             entering(f"{name}/{folder}" if folder else name)
 
     try:
-        found = scan(place.layout, enter, taken)
+        found = scan(place.layout, enter, taken, spoken)
     except StoreError as error:
         return Scan((), ((name, f"{name}: {error}; what is known of it is kept"),), (name,))
     prefix = f"{name}/"

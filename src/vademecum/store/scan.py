@@ -11,24 +11,30 @@ from stat import S_ISREG
 from typing import NamedTuple
 
 from vademecum.errors import PathError, StoreError
+from vademecum.sqlite.foreign import stamp as database_stamp
 from vademecum.store.disk import stamp
 from vademecum.store.files import decode, read_raw
 from vademecum.store.ignore import Ignored, ignored
 from vademecum.store.layout import Layout, is_hidden
 from vademecum.store.paths import Location, resolve
+from vademecum.store.transcripts import fixed, is_linked, is_transcript
 from vademecum.text.markdown import front_matter, inline_tags
 from vademecum.types import Source
 
 #: Seconds after which an equal stamp proves an equal file: no file system has coarser clocks than this.
-_SETTLE_S = 2.0
+SETTLE_S = 2.0
 
 
 class FileStat(NamedTuple):
-    """A page as found: its path relative to the root, "/" between folders, spelled as on disk, and its stamp."""
+    """A page as found: its path relative to the root, "/" between folders, spelled as on disk, and its stamp.
+
+    ``spoken`` says that it is no page but a file with conversations.
+    """
 
     path: str
     stamp: str
     size: int
+    spoken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +66,24 @@ class Page:
     text: str
 
 
-def scan(layout: Layout, entering: Callable[[str], None] | None = None, taken: frozenset[str] = frozenset()) -> Scan:
+def scan(
+    layout: Layout,
+    entering: Callable[[str], None] | None = None,
+    taken: frozenset[str] = frozenset(),
+    spoken: bool = False,
+) -> Scan:
     """Every Markdown file of the root that is part of the memory; reads no page.
 
     ``entering`` is called with the path of each folder just before it is listed. ``taken`` are absolute paths of
-    folders whose pages are somebody else's business. Raises StoreError when the root is missing, is no folder, cannot
-    be listed or is exchanged meanwhile: an empty scan means an empty memory and nothing else. Also when the rules of
-    what to ignore cannot be read.
+    folders whose pages are somebody else's business. With ``spoken``, files with conversations too. Raises StoreError
+    when the root is missing, is no folder, cannot be listed or is exchanged meanwhile: an empty scan means an empty
+    memory and nothing else. Also when the rules of what to ignore cannot be read.
     """
     before = _identity(layout.root)
-    walk = _Walk(layout, entering, taken)
+    walk = _Walk(layout, entering, taken, spoken)
     walk.run()
+    if spoken:
+        walk.look_at_fixed()
     if _identity(layout.root) != before:
         raise StoreError(f"{layout.root}: the memory folder was exchanged while it was read; try again")
     return Scan(
@@ -99,7 +112,7 @@ def load(layout: Layout, file: FileStat, now: float, prefix: str = "") -> Page:
         date=None if head.evergreen else place.date,
         stat=stamp(raw.stat),
         fingerprint=sha256(raw.data).hexdigest(),
-        settled=now - raw.stat.st_ctime > _SETTLE_S,
+        settled=now - raw.stat.st_ctime > SETTLE_S,
         tags=tuple(dict.fromkeys((*head.tags, *inline_tags(text)))),
     )
     return Page(source, text)
@@ -141,8 +154,11 @@ def _identity(root: Path) -> tuple[int, int]:
 class _Walk:
     """One walk through the folders below a root; no recursion, so depth does not matter."""
 
-    def __init__(self, layout: Layout, entering: Callable[[str], None] | None, taken: frozenset[str]) -> None:
+    def __init__(
+        self, layout: Layout, entering: Callable[[str], None] | None, taken: frozenset[str], spoken: bool
+    ) -> None:
         self.layout = layout
+        self.spoken = spoken
         self.entering = entering
         self.taken = taken
         self.root = f"{layout.root}{os.sep}"
@@ -181,6 +197,7 @@ class _Walk:
                 continue
             path = prefix + name
             page = name[-3:].lower() == ".md"
+            spoken = self.spoken and not page and is_transcript(name)
             if not (name.isascii() or _is_unicode(name)):
                 self._skip(_printable(path), "its name is not valid UTF-8; rename it")
             elif entry.is_dir(follow_symlinks=False):
@@ -188,11 +205,29 @@ class _Walk:
             elif self.ignored.page(path):
                 continue
             elif entry.is_symlink():
-                self._skip_link(entry, path, page)
-            elif page:
-                self._add(entry, path)
+                self._skip_link(entry, path, page or spoken)
+            elif page or spoken:
+                self._add(entry, path, spoken)
 
-    def _add(self, entry: os.DirEntry[str], path: str) -> None:
+    def look_at_fixed(self) -> None:
+        """Files with conversations that have a place of their own."""
+        for place in fixed(self.layout):
+            try:
+                state = place.file.lstat()
+                mark = database_stamp(place.file) if place.path.endswith(".db") else stamp(state)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                self._give_up(place.path, error)
+                continue
+            if self.ignored.hides(place.path):
+                continue
+            if is_linked(place.file) or not S_ISREG(state.st_mode):
+                self._skip(place.path, "it is no regular file, or a link leads there")
+            else:
+                self.files.append(FileStat(place.path, mark, state.st_size, True))
+
+    def _add(self, entry: os.DirEntry[str], path: str, spoken: bool) -> None:
         try:
             state = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
@@ -201,7 +236,7 @@ class _Walk:
             self._give_up(path, error)
             return
         if S_ISREG(state.st_mode):
-            self.files.append(FileStat(path, stamp(state), state.st_size))
+            self.files.append(FileStat(path, stamp(state), state.st_size, spoken))
             self.linked |= state.st_nlink > 1
         else:
             self._skip(path, "it is not a regular file")

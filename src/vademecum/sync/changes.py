@@ -14,6 +14,7 @@ from vademecum.store.ignore import IGNORE_FILE, Ignored, ignored
 from vademecum.store.layout import Layout, is_hidden
 from vademecum.store.mounts import Mounts
 from vademecum.store.places import Places
+from vademecum.store.transcripts import may_be_spoken
 from vademecum.sync.notify import Notifier, notifier
 
 #: A search waits this long at most for what the system has not told yet, and else looks for itself.
@@ -184,8 +185,8 @@ class Changes:
         if folder:
             return layout.indexes(path) and not rules.folder(path)
         parent, _, name = path.rpartition("/")
-        page = name[-3:].lower() == ".md" and not is_hidden(name)
-        return page and layout.indexes(parent) and not rules.hides(path)
+        page = name[-3:].lower() == ".md" or may_be_spoken(name)
+        return page and not is_hidden(name) and layout.indexes(parent) and not rules.hides(path)
 
 
 def _identity(folder: Path) -> object:

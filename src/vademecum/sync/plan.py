@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from vademecum.history.paths import file_of
 from vademecum.store.scan import FileStat, Scan
 from vademecum.types import Source
 
@@ -35,7 +36,9 @@ class Plan:
 
 
 def plan(found: Scan, known: Mapping[str, Source]) -> Plan:
-    """Compare stamps. What the scan could not look at is kept: unreadable is not deleted."""
+    """Compare stamps. What the scan could not look at is kept: unreadable is not deleted. Whether a conversation is
+    still in a file that holds several is told by whoever reads that file.
+    """
     added, changed, verify = [], [], []
     kept = 0
     for file in found.files:
@@ -48,6 +51,12 @@ def plan(found: Scan, known: Mapping[str, Source]) -> Plan:
             verify.append(file)
         else:
             kept += 1
-    gone = known.keys() - {file.path for file in found.files}
-    removed = sorted(path for path in gone if not found.hides(path))
+    paths = {file.path for file in found.files}
+    gone = known.keys() - paths
+    removed = sorted(path for path in gone if not _may_be_there(path, found, paths))
     return Plan(tuple(added), tuple(changed), tuple(verify), tuple(removed), kept + len(gone) - len(removed))
+
+
+def _may_be_there(path: str, found: Scan, paths: Collection[str]) -> bool:
+    file = file_of(path) or path
+    return found.hides(file) or (file != path and file in paths)

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from vademecum.chunk import chunk_markdown
-from vademecum.errors import MissingFileError, ProviderError, StoreError
+from vademecum.errors import HistoryError, MissingFileError, ProviderError, StoreError
 from vademecum.ports import IndexBackend, Progress
 from vademecum.settings import ChunkSettings
 from vademecum.store.places import Places
 from vademecum.store.scan import FileStat, Scan
 from vademecum.sync.flight import SingleFlight
 from vademecum.sync.plan import Plan, plan
+from vademecum.sync.sessions import Sessions
 from vademecum.sync.vectors import Filled, VectorFiller
 from vademecum.types import Source, SyncReport
 
@@ -24,6 +25,7 @@ class _Tally:
     chunks: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     touched: list[Source] = field(default_factory=list)
+    notices: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,11 @@ class Syncer:
         chunk_settings: ChunkSettings,
         filler: VectorFiller | None,
         clock: Callable[[], float],
+        sessions: Sessions | None = None,
     ) -> None:
+        """``sessions`` reads conversations; without it there are none in the index."""
         self._places = places
+        self._sessions = sessions
         self._index = index
         self._chunk_settings = chunk_settings
         self._filler = filler
@@ -79,9 +84,11 @@ class Syncer:
         before, known = self._seen, self._index.fingerprints()
         # Taken before the scan, so that what changes meanwhile is seen the next time.
         glance = self._places.glance(before.found) if before.found.folders else None
+        if glance is not None and self._sessions is not None:
+            glance += self._sessions.elsewhere().encode()
         if glance is not None and glance == before.glance and known is before.known:
             return before.report
-        found = self._places.scan()
+        found = self.scan()
         self.linked = found.linked
         todo = plan(found, known)
         if not todo.empty or todo.verify:
@@ -94,7 +101,12 @@ class Syncer:
 
     def plan(self) -> Plan:
         """What is to be done now."""
-        return plan(self._places.scan(), self._index.fingerprints())
+        return plan(self.scan(), self._index.fingerprints())
+
+    def scan(self) -> Scan:
+        """Every file that is to be indexed. Raises StoreError when the memory's own folder cannot be scanned."""
+        found = self._places.scan()
+        return found if self._sessions is None else self._sessions.listed(found)
 
     def run(self, progress: Progress | None = None) -> SyncReport:
         """Sync files, then vectors, and wait for both. Failures are counted and named, never fatal."""
@@ -146,7 +158,7 @@ class Syncer:
 
     def _sync_files(self) -> SyncReport:
         known = self._index.fingerprints()
-        found = self._places.scan()
+        found = self.scan()
         self.linked = found.linked
         todo = plan(found, known)
         tally = _Tally()
@@ -154,13 +166,16 @@ class Syncer:
             if self._stop.is_set():
                 break
             # File by file, so that what this process writes meanwhile need not wait for all of them.
-            with self._applying:
-                self._apply_file(file, known, tally)
+            if file.spoken:
+                self._hear(file, known, tally)
+            else:
+                with self._applying:
+                    self._apply_file(file, known, tally)
             if self._progress is not None:
                 self._progress("files", done, len(todo.to_read))
         if tally.touched:
             self._index.touch(tally.touched)
-        gone = [path for path in todo.removed if self._places.absent(path)]
+        gone = [path for path in todo.removed if self._absent(path, known[path])]
         removed = self._index.delete(gone) if gone else 0
         return SyncReport(
             added=len(todo.added),
@@ -169,8 +184,26 @@ class Syncer:
             kept=todo.kept + len(todo.verify),
             chunks=tally.chunks,
             failed=tuple(tally.failed),
-            notices=found.notices,
+            notices=(*found.notices, *tally.notices),
         )
+
+    def _absent(self, path: str, source: Source) -> bool:
+        if source.kind != "session":
+            return self._places.absent(path)
+        return self._sessions is None or self._sessions.absent(path)
+
+    def _hear(self, file: FileStat, known: Mapping[str, Source], tally: _Tally) -> None:
+        if self._sessions is None:
+            return
+        try:
+            heard = self._sessions.apply(self._index, file, known, self._clock(), self._applying, self._stop)
+        except MissingFileError:
+            return
+        except (StoreError, HistoryError) as error:
+            tally.failed.append((file.path, str(error)))
+            return
+        tally.chunks += heard.chunks
+        tally.notices += heard.notices
 
     def _apply_file(self, file: FileStat, known: Mapping[str, Source], tally: _Tally) -> None:
         try:
