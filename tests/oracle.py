@@ -82,6 +82,7 @@ class MemoryIndex:
     last_lane: int = 0
     used: dict[int, float] = field(default_factory=dict)
     made: dict[bytes, float] = field(default_factory=dict)
+    recorded: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
     def reader(self) -> Iterator[MemoryIndex]:
@@ -183,6 +184,12 @@ class MemoryIndex:
         self.vectors[lane.id].update(zip(hashes, vectors, strict=True))
         for digest in hashes:
             self.made.setdefault(digest, self.now)
+
+    def recall(self, key: str) -> str | None:
+        return self.recorded.get(key)
+
+    def record(self, key: str, value: str) -> None:
+        self.recorded[key] = value
 
     def distrust(self) -> None:
         self.distrusted = set(self.sources)

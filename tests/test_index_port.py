@@ -371,6 +371,14 @@ def test_words_of_others_are_not_counted_for_a_viewer(index: IndexBackend) -> No
         assert reader.document_frequencies(["hello"], ()).by_term == {"hello": 2}
 
 
+def test_what_is_recorded_is_recalled_under_its_own_key_only(index: IndexBackend) -> None:
+    assert index.recall("limits") is None
+    index.record("limits", "1")
+    index.record("limits", "2")
+    index.record("uid", "3")
+    assert (index.recall("limits"), index.recall("uid"), index.recall("limit")) == ("2", "3", None)
+
+
 def test_after_distrust_every_row_is_new_when_its_source_comes_again(index: IndexBackend) -> None:
     index.replace_source(source(), [chunk("one")])
     index.distrust()

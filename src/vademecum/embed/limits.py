@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 #: One odd text, dense with tokens, must not have every ordinary one cut up for good.
 LEAST_TEXT_BYTES = 1_000
 _UNBOUNDED = 1 << 40
+_KEPT_S = 30 * 24 * 3600
 
 
 class Limits:
     """The limits of one embedder; thread-safe. They only fall.
 
-    ``recall`` gives what ``record`` kept, or None: that way a restart does not have to find out again.
+    ``recall`` gives what ``record`` kept, or None: that way a restart does not have to find out again. That is done
+    after thirty days: servers change, and one that stumbled once must not be slow for ever. ``clock`` gives Unix
+    seconds.
     """
 
     def __init__(
@@ -29,10 +33,12 @@ class Limits:
         embedder: Embedder,
         recall: Callable[[], str | None] = lambda: None,
         record: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._embedder = embedder
         self._recall = recall
         self._record = record
+        self._clock = clock
         self._learnt: dict[str, int] | None = None
         self._for_now = _UNBOUNDED
         self._lock = threading.RLock()
@@ -72,12 +78,13 @@ class Limits:
             known = self._known()
             if value < known.get(name, _UNBOUNDED):
                 self._learnt = {**known, name: value}
-                self._record(json.dumps(self._learnt))
+                self._record(json.dumps({**self._learnt, "until": int(self._clock()) + _KEPT_S}))
 
     def _known(self) -> dict[str, int]:
         with self._lock:
             if self._learnt is None:
-                self._learnt = _parsed(self._recall())
+                found = _parsed(self._recall())
+                self._learnt = found if found.pop("until", 0) > self._clock() else {}
             return self._learnt
 
 
