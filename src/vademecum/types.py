@@ -289,7 +289,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result. Lines are 1-based and inclusive; ``score`` is in [0, 1], higher is better."""
+    """One search result. Lines are 1-based and inclusive; ``score`` is in [0, 1], higher is better.
+
+    ``origin`` is on whose behalf its lines were written, the least trusted of them.
+    """
 
     path: str
     start_line: int
@@ -301,6 +304,7 @@ class Hit:
     kind: Kind
     scope: Scope
     trace: Trace
+    origin: Origin = "person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +342,8 @@ class SearchResult(Sequence[Hit]):
 class Excerpt:
     """Lines of one file. ``end_line`` is 0 for an empty file; ``truncated`` says that the size cap cut the text.
 
-    ``hash`` is the SHA-256 of the whole file: what `Memory.edit` may be told to expect.
+    ``hash`` is the SHA-256 of the whole file: what `Memory.edit` may be told to expect. ``origin`` is on whose behalf
+    the lines were written, the least trusted of them.
     """
 
     path: str
@@ -348,6 +353,7 @@ class Excerpt:
     text: str
     truncated: bool = False
     hash: str = ""
+    origin: Origin = "person"
 
 
 @dataclass(frozen=True, slots=True)

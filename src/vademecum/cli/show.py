@@ -78,6 +78,7 @@ def _found(result: SearchResult, *, explain: bool) -> dict[str, Any]:
                 "heading": " › ".join(hit.heading) or None,
                 "date": hit.date,
                 "score": hit.score,
+                "origin": hit.origin,
                 "text": hit.text,
                 "trace": hit.trace,
             }
@@ -98,7 +99,8 @@ def _found(result: SearchResult, *, explain: bool) -> dict[str, Any]:
 
 def _hit(rank: int, hit: Hit, *, explain: bool, full: bool) -> None:
     place = paint(f"{hit.path}:{hit.start_line}-{hit.end_line}", _BOLD)
-    print(f"{rank}. " + "  ".join(filter(None, (place, hit.date, f"score {hit.score:.2f}"))))
+    written_by = "" if hit.origin == "person" else f"written by {hit.origin}"
+    print(f"{rank}. " + "  ".join(filter(None, (place, hit.date, f"score {hit.score:.2f}", written_by))))
     if hit.heading:
         print("   " + paint(" › ".join(hit.heading), _DIM))
     if explain:

@@ -35,7 +35,9 @@ from vademecum.search import Answer, Request, search
 from vademecum.settings import Fusion, Settings
 from vademecum.store.context import gather
 from vademecum.store.layout import valid_id
+from vademecum.store.origins import UNKNOWN
 from vademecum.store.root import create as create_root
+from vademecum.store.trust import with_origins
 from vademecum.text.redact import Redactor
 from vademecum.types import (
     ORIGINS,
@@ -220,8 +222,14 @@ class Memory(Writing, Tending):
         # The same index, so that an answer never comes from one that was opened anew and is still empty.
         answer = search(index, self._core.embedding.query_vector, request)
         notices = (*self._reading.visible(refreshed.notices), *answer.notices, *_why_so_few(request, answer))
+        hits = answer.hits
+        try:
+            hits = with_origins(self._core.root, hits)
+        except StoreError as error:
+            hits = tuple(replace(hit, origin=UNKNOWN) for hit in hits)
+            notices += (f"who wrote what was found cannot be told: {error}",)
         return SearchResult(
-            request.query, answer.hits, refreshed.fresh, answer.channels, 0.0, notices, None, answer.explanation
+            request.query, hits, refreshed.fresh, answer.channels, 0.0, notices, None, answer.explanation
         )
 
     # -- upkeep -------------------------------------------------------------------------------------------------

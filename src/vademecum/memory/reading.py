@@ -9,8 +9,10 @@ from datetime import date
 from vademecum.errors import PathError
 from vademecum.store.excerpt import read_lines
 from vademecum.store.layout import Layout
+from vademecum.store.origins import UNKNOWN
 from vademecum.store.paths import resolve
 from vademecum.store.places import Places
+from vademecum.store.trust import with_origin
 from vademecum.sync import Sessions
 from vademecum.types import Excerpt, Viewer
 
@@ -60,9 +62,9 @@ class Reading:
         if self._sessions is not None and self._sessions.is_conversation(target):
             if not self.may_read(target):
                 raise PathError(f"{target!r}: belongs to somebody else's memory")
-            return self._sessions.excerpt(target, start, lines)
+            return replace(self._sessions.excerpt(target, start, lines), origin=UNKNOWN)
         if not self._places.is_extra(target):
-            return read_lines(self._layout.root, self.own_page(target), start, lines)
+            return with_origin(self._layout.root, read_lines(self._layout.root, self.own_page(target), start, lines))
         layout, path = self._places.locate(target)
         prefix = target.removesuffix(path)
         found = self._allowed(target, layout, path, prefix)

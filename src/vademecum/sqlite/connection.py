@@ -73,6 +73,8 @@ def connect(path: Path, *, page_size: int = 4096, autocheckpoint: int = 1000, wa
         connection.execute(f"PRAGMA page_size = {page_size:d}")
         if wal:
             _switch_to_wal(connection)
+        else:
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
         connection.execute(f"PRAGMA synchronous = {'NORMAL' if wal else 'FULL'}")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA wal_autocheckpoint = {autocheckpoint:d}")

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -26,7 +26,7 @@ from vademecum.sqlite import Connection, connect, damaged, exclusive, migrate, q
 from vademecum.store.disk import CREATE
 from vademecum.store.journal_rows import COLUMNS, Content, as_entry, forget, is_done, keep, schema, settle, shrink, size
 from vademecum.store.lock import root_lock
-from vademecum.store.origins import keep_origins
+from vademecum.store.origins import keep_origins, origins_of
 from vademecum.store.root import check_private, private_folder
 from vademecum.types import LogEntry, Origin
 
@@ -178,6 +178,13 @@ class Journal:
         if found is None or content_hash(data) != content:
             raise StoreError(f"{self._path}: the content {content[:12]} is missing or damaged there")
         return data
+
+    def origins(self, path: str) -> Mapping[bytes, Origin]:
+        """Who wrote the lines of a page that no person wrote, by ``origins.line_key``."""
+        if not self.exists():
+            return {}
+        with self._translated(StoreError):
+            return origins_of(self._connection(), path)
 
     # -- the file -----------------------------------------------------------------------------------------------
 

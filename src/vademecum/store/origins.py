@@ -9,12 +9,16 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from vademecum.text.markdown import split_lines
+from vademecum.text.merge import equal_ends
 from vademecum.types import ORIGINS, Origin
 
 if TYPE_CHECKING:
     from vademecum.sqlite import Connection
 
-_PERSON = ORIGINS[0]
+#: Of what is not on record: written by hand, or before there was a journal.
+PERSON = ORIGINS[0]
+#: Of what may be on record, but the record cannot be read.
+UNKNOWN = ORIGINS[-1]
 
 
 def origins_schema(connection: sqlite3.Connection) -> None:
@@ -44,23 +48,25 @@ def keep_origins(
         )
     if undoes is not None or after is None or moved_from is not None:
         return
-    new = Counter(_keys(after)) - Counter(_keys(before or b""))
-    if by == _PERSON:
+    old_lines, new_lines = (_lines(data) for data in (before or b"", after))
+    head, tail = equal_ends(old_lines, new_lines)
+    new = Counter(_keys(new_lines[head : len(new_lines) - tail])) - Counter(
+        _keys(old_lines[head : len(old_lines) - tail])
+    )
+    if by == PERSON:
         connection.executemany("DELETE FROM origins WHERE path = ? AND line = ?", ((path, key) for key in new))
     else:
         connection.executemany("INSERT OR REPLACE INTO origins VALUES (?, ?, ?)", ((path, key, by) for key in new))
 
 
-def origins_of(connection: sqlite3.Connection, path: str, lines: Iterable[str]) -> Mapping[str, Origin]:
-    """The origins of those of the given lines that no person wrote."""
-    known = dict(connection.execute("SELECT line, origin FROM origins WHERE path = ?", (path,)))
-    found = ((line, known.get(line_key(line))) for line in lines)
-    return {line: origin for line, origin in found if origin is not None}
+def origins_of(connection: sqlite3.Connection, path: str) -> Mapping[bytes, Origin]:
+    """The origins of all lines that ever were on a page and that no person wrote, by ``line_key``."""
+    return dict(connection.execute("SELECT line, origin FROM origins WHERE path = ?", (path,)).fetchall())
 
 
 def least_trusted(origins: Iterable[Origin]) -> Origin:
     """The one of ``origins`` that is trusted least; "person" if there are none."""
-    return max(origins, key=ORIGINS.index, default=_PERSON)
+    return max(origins, key=ORIGINS.index, default=PERSON)
 
 
 def line_key(line: str) -> bytes:
@@ -68,8 +74,10 @@ def line_key(line: str) -> bytes:
     return blake2b(line.strip().encode(errors="surrogatepass"), digest_size=12).digest()
 
 
-def _keys(data: bytes) -> Iterator[bytes]:
+def _lines(data: bytes) -> list[str]:
+    return split_lines(data.decode("utf-8-sig", errors="replace"))
+
+
+def _keys(lines: Iterable[str]) -> Iterator[bytes]:
     """Of all lines that say something; blank lines, rules and fences are nobody's."""
-    for line in split_lines(data.decode("utf-8-sig", errors="replace")):
-        if any(map(str.isalnum, line)):
-            yield line_key(line)
+    return (line_key(line) for line in lines if any(map(str.isalnum, line)))
