@@ -25,6 +25,7 @@
     │   ├── ProviderRefusedError wrong key, quota used up, unknown model, a text it will not take
     │   ├── ProviderReplyError   the reply is not what was asked for
     │   └── ProviderDownError    timeout, connection, 429, 5xx               (retryable)
+    ├── PackageMissingError      an optional package is not installed; the message names the extra
     └── KernelError              native kernels were required and are not there
 
 Every message names the file or key, the value and the way out. ``retryable`` says whether the same call may
@@ -172,6 +173,10 @@ class ProviderDownError(ProviderError):
     def __init__(self, message: str, about: Outage = "failing") -> None:
         super().__init__(message)
         self.about = about
+
+
+class PackageMissingError(VademecumError):
+    """What was asked for needs an optional package that is not installed."""
 
 
 class KernelError(VademecumError):

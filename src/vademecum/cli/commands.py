@@ -33,7 +33,7 @@ def init(args: Namespace) -> int:
 
 
 def remember(args: Namespace) -> int:
-    text = _standard_input() if args.text == "-" else args.text
+    text = standard_input() if args.text == "-" else args.text
     with open_memory(args) as memory:
         written = memory.remember(text, daily=args.daily, file=args.file)
     show.written(written, as_json=args.json)
@@ -119,7 +119,7 @@ def _target(target: str) -> tuple[str, int | None, int | None]:
     return match["path"], first, last - first + 1
 
 
-def _standard_input() -> str:
+def standard_input() -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from vademecum.history import Salvaged
 from vademecum.memory.aio_history import AsyncConversations
+from vademecum.memory.aio_knowledge import AsyncKnowledge
 from vademecum.memory.facade import Memory
 from vademecum.memory.watching import Watch
 from vademecum.types import (
@@ -50,6 +51,11 @@ class AsyncMemory:
     async def repair_history(self) -> Salvaged:
         """See `Memory.repair_history`."""
         return await asyncio.to_thread(self.memory.repair_history)
+
+    @property
+    def knowledge(self) -> AsyncKnowledge:
+        """See `Memory.knowledge`."""
+        return AsyncKnowledge(self.memory.knowledge)
 
     async def remember(self, text: str, **options: Any) -> Written:
         """See `Memory.remember`."""

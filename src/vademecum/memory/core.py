@@ -155,9 +155,13 @@ class Core:
 
     # -- time ---------------------------------------------------------------------------------------------------
 
+    def now(self) -> datetime:
+        """The time in the user's zone."""
+        return datetime.now(UTC).astimezone(self._zone)
+
     def today(self) -> date:
         """The day in the user's zone."""
-        return datetime.now(UTC).astimezone(self._zone).date()
+        return self.now().date()
 
     # -- freshness ----------------------------------------------------------------------------------------------
 
@@ -275,10 +279,11 @@ class Core:
         self.embedding.query_vector.expect(serving)
         return _Seen(generation, None if serving is None else serving.id)
 
-    def index_file(self, path: str) -> None:
-        """Make what was just written searchable. Its own failure is left to the next sync, which names it."""
+    def index_file(self, *paths: str) -> None:
+        """Make what was just written searchable, and what was removed not. A failure is left to the next sync, which
+        names it."""
         with suppress(IndexUnavailableError, StoreError):
-            self._open_syncer().index_file(path)
+            self._open_syncer().index_file(*paths)
 
     def close(self) -> None:
         """Stop work after the file or batch at hand and release everything."""

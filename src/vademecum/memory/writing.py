@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 from vademecum.errors import StoreError, UsageError
@@ -109,11 +110,7 @@ class Writing:
         return entry
 
     def _changed(self, *paths: str) -> None:
-        """Make what was written searchable, and keep the journal within its bounds."""
-        for path in paths:
-            self._core.index_file(path)
-        with suppress(StoreError):  # the next change will do it
-            prune(self._core.root, self.settings.journal, time.time())
+        note_changes(self._core, self.settings, paths)
 
     def _visible_entry(self, entry: LogEntry) -> bool:
         return all(self._may_read(path) for path in (entry.path, entry.moved_from) if path is not None)
@@ -123,3 +120,10 @@ class Writing:
 
     def _own_path(self, target: str) -> str:
         return self._reading.own_page(target)
+
+
+def note_changes(core: Core, settings: Settings, paths: Iterable[str]) -> None:
+    """Make what was written searchable, and keep the journal within its bounds."""
+    core.index_file(*paths)
+    with suppress(StoreError):  # the next change will do it
+        prune(core.root, settings.journal, time.time())

@@ -14,6 +14,7 @@ from vademecum.settings import LayoutName
 from vademecum.types import SHARED, Kind, Scope, Viewer
 
 LONG_TERM = "MEMORY.md"
+KNOWLEDGE = "knowledge"
 #: In front of the name of an extra folder, as the first part of its pages' paths.
 EXTRA = "@"
 
@@ -60,6 +61,10 @@ class Layout:
         """Path of the scope's log of ``day``."""
         return f"{self.base if scope == SHARED else self._private(scope)}{day.isoformat()}.md"
 
+    def knowledge(self, scope: Scope = SHARED) -> str:
+        """The folder of the scope's knowledge pages, with a "/" at its end."""
+        return f"{'' if scope == SHARED else self._private(scope)}{KNOWLEDGE}/"
+
     def alias(self, target: str, viewer: Viewer, today: date) -> str:
         """``long_term`` and ``daily`` become the viewer's own file; any other target is returned as it is.
 
@@ -77,7 +82,7 @@ class Layout:
         Scope and kind are the same in every layout.
         """
         scope, rest = _owner(path)
-        if rest[0] == "knowledge" and len(rest) > 1:
+        if rest[0] == KNOWLEDGE and len(rest) > 1:
             return Place(scope, "knowledge", None)
         day = leading_date(rest[-1])
         return Place(scope, "memory" if day is None else "daily", day)
@@ -133,6 +138,12 @@ def scope_of(path: str) -> Scope:
     stay private to that id, so that nobody sees them by accident. In an extra folder the rules are the same.
     """
     return _owner(path)[0]
+
+
+def knowledge_of(path: str) -> str:
+    """The folder of the knowledge pages of whoever owns a path, with a "/" at its end."""
+    below = "/".join(_owner(path)[1])
+    return f"{path[: len(path) - len(below)]}{KNOWLEDGE}/"
 
 
 def _owner(path: str) -> tuple[Scope, list[str]]:

@@ -143,18 +143,18 @@ class Syncer:
         except ProviderError:
             return self._index.health().chunks
 
-    def index_file(self, path: str) -> None:
-        """Bring one file's text up to date at once, for what this process has just written or deleted.
+    def index_file(self, *paths: str) -> None:
+        """Bring some files' text up to date at once, for what this process has just written, moved or removed.
 
-        Raises StoreError when it cannot be told whether the file is part of the memory.
+        Raises StoreError when it cannot be told whether a file is part of the memory.
         """
-        if not self._places.belongs(path):
-            return
         with self._applying:
-            if self._places.absent(path):
-                self._index.delete([path])
-            else:
-                self._apply_file(FileStat(path, "", 0), self._index.fingerprints(), _Tally())
+            known = self._index.fingerprints()
+            for path in paths:
+                if self._places.absent(path):
+                    self._index.delete([path])
+                elif self._places.belongs(path):
+                    self._apply_file(FileStat(path, "", 0), known, _Tally())
 
     def _sync_files(self) -> SyncReport:
         known = self._index.fingerprints()
