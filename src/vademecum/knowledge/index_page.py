@@ -142,7 +142,12 @@ class _View:
         return sum(heading.end <= line for heading in self.markup.headings) - 1
 
     def section_of(self, category: str) -> int | None:
-        """The number of the heading of a category: its path, or its name below the heading of what it is in."""
+        """The number of the heading of a category: its path, or its name below the heading of what it is in.
+
+        Pages without category stand below the title; -1 if there is none.
+        """
+        if not category:
+            return 0 if self.markup.headings and self.markup.headings[0].level == 1 else -1
         above: list[Heading] = []
         for number, heading in enumerate(self.markup.headings):
             above = [*(outer for outer in above if outer.level < heading.level), heading]
@@ -151,11 +156,6 @@ class _View:
             if heading.level > 1 and (names[-1] == _key(category) or names[-len(parts) :] == parts):
                 return number
         return None
-
-    def title_section(self) -> int:
-        """The section in which entries without category stand."""
-        headings = self.markup.headings
-        return 0 if headings and headings[0].level == 1 else -1
 
     def bounds(self, section: int) -> tuple[int, int]:
         """The lines of a section, without its heading and without the sections in it."""
@@ -288,7 +288,7 @@ def _place(view: _View, category: str) -> tuple[int | None, bool]:
     for item, path in entries:
         by_section[view.section(item.first)].append(view.shelf.category(path))
     alike = (number for number, found in by_section.items() if len(found) > 1 and set(found) == {category})
-    section = view.section_of(category) if category else view.title_section()
+    section = view.section_of(category)
     section = next(alike, None) if section is None else section
     if section is None:
         return None, False
