@@ -65,7 +65,7 @@ def test_people_see_what_was_done(run: Run) -> None:
     assert run("knowledge", "links", "money/etf.md").out.splitlines() == [
         "knowledge/money/etf.md:3 → knowledge/money/gold.md",
         "MEMORY.md:1 → knowledge/money/etf.md",
-        "knowledge/index.md:9 → knowledge/money/etf.md",
+        "knowledge/index.md:10 → knowledge/money/etf.md",
         "knowledge/money/gold.md:3 → knowledge/money/etf.md",
     ]
     assert run("knowledge", "read", "money/gold.md").out == "# Gold\n\n[e](etf.md)\n"

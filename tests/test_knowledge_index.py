@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vademecum.knowledge.index_page import Shelf, dead_links, missing, revise
+from vademecum.knowledge.index_page import dead_links, missing, revise
+from vademecum.knowledge.index_view import Shelf
 from vademecum.knowledge.targets import Pages
 
 TITLES = {"a.md": "A", "x/b.md": "B [core]", "x/c (1).md": "C", "y/z/d.md": "*D*"}

@@ -10,7 +10,8 @@ from functools import cached_property, partial
 
 from vademecum.errors import ConflictError, MissingFileError, StoreError, WriteError
 from vademecum.knowledge import plan as plans
-from vademecum.knowledge.index_page import INDEX, LOG, Shelf, is_own, revise
+from vademecum.knowledge.index_page import revise
+from vademecum.knowledge.index_view import INDEX, LOG, Shelf, is_own
 from vademecum.knowledge.markup import read_markup
 from vademecum.knowledge.plan import Plan, Rewrite
 from vademecum.knowledge.reading import Reader

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from vademecum.knowledge.index_page import is_own
+from vademecum.knowledge.index_view import is_own
 from vademecum.knowledge.markup import Markup
 from vademecum.knowledge.records import Edge, Graph, Node, PageLinks, Reference
 from vademecum.knowledge.targets import SUFFIX, Pages, stem

@@ -56,7 +56,8 @@ class Item(NamedTuple):
 class Markup:
     """What is known of one page, in the order of its text. ``title`` is the first heading of level 1, if any.
 
-    ``offsets`` are the positions where the lines begin, and one more for the end.
+    ``offsets`` are the positions where the lines begin, and one more for the end. ``head`` counts the lines of front
+    matter.
     """
 
     title: str | None
@@ -64,6 +65,7 @@ class Markup:
     headings: tuple[Heading, ...]
     items: tuple[Item, ...]
     offsets: tuple[int, ...]
+    head: int = 0
 
 
 def read_markup(text: str) -> Markup:
@@ -79,6 +81,7 @@ class _Reader:
         lines = split_lines(text)
         self.offsets = tuple(accumulate(map(len, lines), initial=0))
         self.lines = [line.rstrip("\r\n").replace("\0", "\ufffd") for line in lines]
+        self.head = _front_matter_lines(text)
         self.cell = (-1, 0)  # where the last cell of a table ended: line and column
 
     def read(self) -> Markup:
@@ -91,15 +94,14 @@ class _Reader:
             links += self._links(piece)
         title = next((heading.title for heading in headings if heading.level == 1 and heading.title), None)
         links.sort(key=lambda link: link.span)
-        return Markup(title, tuple(links), tuple(headings), tuple(items), self.offsets)
+        return Markup(title, tuple(links), tuple(headings), tuple(items), self.offsets, self.head)
 
     def _from_front_matter(self) -> Iterator[Link]:
         """Its wiki links. It is no Markdown, so its lines are made blank for the parser."""
-        end = _front_matter_lines(self.text)
-        for number, line in enumerate(self.lines[:end]):
+        for number, line in enumerate(self.lines[: self.head]):
             for match in WIKI_LINK.finditer(line):
                 yield from self._link(wiki_seen(match), self.offsets[number].__add__)
-        self.lines[:end] = [""] * end
+        self.lines[: self.head] = [""] * self.head
 
     def _without_blanks(self, piece: Piece) -> int:
         end = piece.end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vademecum.errors import UsageError
-from vademecum.knowledge.index_page import is_own
+from vademecum.knowledge.index_view import is_own
 from vademecum.knowledge.markup import read_markup
 from vademecum.knowledge.plan import Rewrite
 from vademecum.knowledge.reading import Reader

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from vademecum.knowledge.markup import Markup
@@ -17,24 +20,27 @@ class Edit(NamedTuple):
     new: str
 
 
-class Move(NamedTuple):
+@dataclass(frozen=True)
+class Move:
     """Pages that get another path: the old paths with the new ones, and all pages before and after."""
 
     paths: Mapping[str, str]
     before: Pages
     after: Pages
 
+    @cached_property
+    def _names(self) -> re.Pattern[str]:
+        names = sorted({fold(stem(path)) for pair in self.paths.items() for path in pair}, key=len, reverse=True)
+        return re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
+
     def concerns(self, page: str, text: str) -> bool:
         """False only if no link on a page can need a change; much cheaper than to parse it.
 
-        A link to a page holds the page's name, unless some of its letters are written in code.
+        A link to a page holds the page's name, as a word, unless some of its letters are written in code.
         """
         if "[" not in text:
             return False
-        if page in self.paths or any(mark in text for mark in "%&\\"):
-            return True
-        folded = fold(text)
-        return any(fold(stem(path)) in folded for pair in self.paths.items() for path in pair)
+        return page in self.paths or any(mark in text for mark in "%&\\") or bool(self._names.search(fold(text)))
 
 
 def link_edits(text: str, markup: Markup, page: str, move: Move) -> list[Edit]:
