@@ -100,5 +100,5 @@ $(VENV)/installed: $(VENV)/created $(EXTENSION)
 	touch $@
 
 $(VENV)/developed: $(VENV)/created $(EXTENSION)
-	$(VENV)/bin/python $(INSTALL) --group dev --editable ".[local,openai,ann,watch]"
+	$(VENV)/bin/python $(INSTALL) --group dev --editable ".[local,openai,ann,watch,knowledge]"
 	touch $@

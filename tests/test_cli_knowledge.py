@@ -18,6 +18,8 @@ from vademecum.cli import main
 from vademecum.knowledge.picture import to_html, to_svg
 from vademecum.knowledge.records import Edge, Graph, Node
 
+pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
+
 
 class Ran(NamedTuple):
     code: int

@@ -16,6 +16,8 @@ from vademecum import AsyncMemory, Memory
 from vademecum.errors import ConflictError, MissingFileError, PathError, UnreadableFileError, UsageError
 from vademecum.knowledge.records import Category
 
+pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
+
 LINKED = {
     "MEMORY.md": "- See [the ETFs](knowledge/finance/etf.md#core) and [[finance/etf|them]].\n",
     "memory/2026-01-02.md": "Read [[etf]].\n",

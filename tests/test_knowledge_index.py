@@ -12,6 +12,8 @@ from vademecum.knowledge.index_page import dead_links, missing, revise
 from vademecum.knowledge.index_view import Shelf
 from vademecum.knowledge.targets import Pages
 
+pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
+
 TITLES = {"a.md": "A", "x/b.md": "B [core]", "x/c (1).md": "C", "y/z/d.md": "*D*"}
 
 

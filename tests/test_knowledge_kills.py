@@ -20,6 +20,8 @@ from pathlib import Path
 from vademecum import Memory
 import vademecum.knowledge.base, vademecum.knowledge.parser, filelock, sqlite3
 
+pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
+
 PAGES = {
     "MEMORY.md": "[e](knowledge/finance/etf.md) [[bond]] [x](knowledge/metals/gold.md)",
     "knowledge/index.md": "# Mine\\n\\n## finance\\n\\n- [ETFs](finance/etf.md): my words\\n"

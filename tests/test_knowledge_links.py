@@ -12,6 +12,8 @@ from vademecum.knowledge.markup import Link, read_markup
 from vademecum.knowledge.rewriting import Edit, Move, edited, link_edits
 from vademecum.knowledge.targets import Pages, encode, escape, relative
 
+pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
+
 EVERY_STYLE = """\
 ---
 related: "[[front]]"

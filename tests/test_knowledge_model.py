@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -16,6 +17,8 @@ from vademecum import Memory
 from vademecum.errors import ConflictError, MissingFileError, PathError, UsageError
 from vademecum.knowledge.records import Category, PageInfo
 from vademecum.knowledge.targets import encode, relative
+
+pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
 
 _NAMES = st.sampled_from(["a", "B", "c d", "x(1)", "C#", "q]", "中文", "index", "log"])
 _CATEGORIES = st.sampled_from(["", "a", "A/b", "中 文", "x(1)/y"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vademecum.knowledge import Knowledge
-from vademecum.knowledge.records import Changed, Check, Graph, PageLinks, Tree
-from vademecum.types import Excerpt
+if TYPE_CHECKING:
+    from vademecum.knowledge import Knowledge
+    from vademecum.knowledge.records import Changed, Check, Graph, PageLinks, Tree
+    from vademecum.types import Excerpt
 
 
 class AsyncKnowledge:

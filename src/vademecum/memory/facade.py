@@ -236,10 +236,6 @@ class Memory(Writing, Tending):
             request.query, hits, refreshed.fresh, answer.channels, 0.0, notices, None, answer.explanation
         )
 
-    def _visible(self, notices: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-        """What this viewer may be told: nothing about a file that it may not read."""
-        return tuple(text for path, text in notices if self._may_read(path))
-
     # -- knowledge ----------------------------------------------------------------------------------------------
 
     @cached_property
