@@ -9,6 +9,8 @@ import pytest
 
 from store_support import python
 
+pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
+
 STRESS = bool(os.environ.get("VADEMECUM_STRESS"))
 STEP = 31
 
@@ -20,7 +22,6 @@ from pathlib import Path
 from vademecum import Memory
 import vademecum.knowledge.base, vademecum.knowledge.parser, filelock, sqlite3
 
-pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
 
 PAGES = {
     "MEMORY.md": "[e](knowledge/finance/etf.md) [[bond]] [x](knowledge/metals/gold.md)",
