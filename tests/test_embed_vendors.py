@@ -273,6 +273,32 @@ def test_a_wrong_key_or_an_exhausted_quota_is_one_call_and_one_message(
     assert server.count == 1, "it was asked again before anybody could have changed anything"
 
 
+def test_dimensions_are_asked_for_once_and_not_by_every_process(server, tmp_path: Path):
+    root = notes(tmp_path / "root", 10)
+    with opened(server, root, model="m") as memory:
+        memory.sync()
+    assert [len(texts) for texts in server.inputs] == [1, 10]
+    server.requests.clear()
+    with opened(server, root, model="m") as memory:
+        assert memory.status().embedding.startswith("openai|m|64|")
+        assert memory.search("fund7", wait_ms=-1).channels["vector"] == "ok"
+    assert server.inputs == [["fund7"]]
+
+
+def test_a_model_that_has_changed_under_its_name_gets_vectors_of_its_own(server, tmp_path: Path):
+    root = notes(tmp_path / "root", 10)
+    with opened(server, root, model="m") as memory:
+        memory.sync()
+    server.always(vectors(dims=96))
+    with opened(server, root, model="m") as memory:
+        result = memory.search("fund7", wait_ms=-1)
+        assert [hit.path for hit in result][:1] == ["007.md"]
+        assert "not of 64 dimensions" in result.channels["vector"]
+        memory.sync()
+        assert memory.search("fund7", wait_ms=-1).channels["vector"] == "ok"
+        assert memory.status().embedding.startswith("openai|m|96|")
+
+
 def test_an_outage_in_the_middle_keeps_what_was_finished(server, tmp_path: Path):
     server.next(vectors(), *[status(503, headers={"Retry-After": "0"})] * 6)
     with opened(server, notes(tmp_path / "root", 100), dimensions=32) as memory:

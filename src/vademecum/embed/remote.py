@@ -64,6 +64,7 @@ class RemoteEmbedder:
         self._batch_size = min(batch_size, vendor.items_of(name))
         self._timeout_s = timeout_s
         self._query_timeout_s = query_timeout_s
+        self._presumed: int | None = None
         self._dims = self._dimensions or (vendor.dims.get(name) if self._base_url == vendor.base_url else None)
         self._client: OpenAIClient | None = None
         self._lock = threading.Lock()
@@ -71,10 +72,16 @@ class RemoteEmbedder:
     @property
     def fingerprint(self) -> Fingerprint:
         """Names the vector space; the first time it may take one call to learn the dimensions."""
-        if self._dims is None:
+        if self._dims is None and self._presumed is None:
             self.embed_query("dimensions")
-        assert self._dims is not None
-        return Fingerprint(self._vendor.name, self._model, self._dims, base_url=self._base_url)
+        dims = self._dims or self._presumed
+        assert dims is not None
+        return Fingerprint(self._vendor.name, self._model, dims, base_url=self._base_url)
+
+    def presume(self, known: Fingerprint) -> None:
+        """If ``known`` is of this model, its dimensions need not be asked for; the first reply decides all the same."""
+        if (known.provider, known.model, known.base_url) == (self._vendor.name, self._model, self._base_url):
+            self._presumed = known.dims
 
     @property
     def model(self) -> str:

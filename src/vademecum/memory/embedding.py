@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from vademecum.embed import CachedQueries, Resolution, document_batches, held_back, older_embedder, resolve
+from vademecum.embed import (
+    CachedQueries,
+    RemoteEmbedder,
+    Resolution,
+    document_batches,
+    held_back,
+    older_embedder,
+    resolve,
+)
 from vademecum.errors import IndexUnavailableError, ProviderError
 from vademecum.ports import Embedder, IndexBackend
 from vademecum.search import QueryVector
@@ -43,8 +51,11 @@ class Embedding:
     def settle(self, serving: Lane | None) -> None:
         """Choose, knowing which lane serves."""
         used = self._resolved
-        if self._given is None and serving is not None:
-            used = held_back(used, self._settings, self._environ, Fingerprint.of(serving.fingerprint))
+        known = None if serving is None else Fingerprint.of(serving.fingerprint)
+        if self._given is None and known is not None:
+            used = held_back(used, self._settings, self._environ, known)
+        if isinstance(used.embedder, RemoteEmbedder) and known is not None:
+            used.embedder.presume(known)
         self.embedder = None if used.embedder is None else self.found
         self.used_reason = used.reason
         self.query_vector = QueryVector(self.embedder, used.reason, self.older)

@@ -67,7 +67,7 @@ class QueryVector:
     def _ask(self, embedder: Embedder, query: str, serving: str | None) -> Asked:
         wanted = embedder.fingerprint
         if serving is None or serving == wanted.key:
-            return Asked(self._embed(embedder, query), "ok", wanted.key)
+            return Asked(_embedded(embedder, query, wanted), "ok", wanted.key)
         return self._stand_in(query, serving, wanted)
 
     def _stand_in(self, query: str, serving: str, wanted: Fingerprint) -> Asked:
@@ -78,14 +78,7 @@ class QueryVector:
         notice = (
             f"the vectors of {serving} answer until those of {wanted.key} are complete; `vademecum sync` completes them"
         )
-        return Asked(self._embed(older, query), "ok", serving, notice)
-
-    def _embed(self, embedder: Embedder, query: str) -> Vector:
-        vector = embedder.embed_query(query)
-        dims = embedder.fingerprint.dims
-        if vector.shape != (dims,):
-            raise ProviderReplyError(f"the embedder gave a vector of shape {vector.shape}, not of {dims} dimensions")
-        return vector
+        return Asked(_embedded(older, query, older.fingerprint), "ok", serving, notice)
 
     def _find_older(self, serving: str, wanted: Fingerprint) -> tuple[Embedder | None, str]:
         return (None, "its model is gone") if self._older is None else self._older(serving, wanted)
@@ -103,3 +96,10 @@ class QueryVector:
         if serving is None or wanted is None or serving == wanted.key:
             return False
         return self._find_older(serving, wanted)[0] is not None
+
+
+def _embedded(embedder: Embedder, query: str, space: Fingerprint) -> Vector:
+    vector = embedder.embed_query(query)
+    if vector.shape != (space.dims,):
+        raise ProviderReplyError(f"the embedder gave a vector of shape {vector.shape}, not of {space.dims} dimensions")
+    return vector
