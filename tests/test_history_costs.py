@@ -9,6 +9,7 @@ import pytest
 
 from conversations import conversations, exchange, said
 from vademecum.history import Conversations, Message, Session, rows
+from vademecum.history.own import OwnHistory
 from vademecum.sqlite import Connection
 
 SESSIONS, LONG = 2_000, 3_000
@@ -96,6 +97,24 @@ def test_c51_a_question_is_answered_by_a_few_rows_of_a_long_session(
     # Beside them the transaction and a look at the schema's version, on a connection that was there already.
     assert set(bill.statements) - set(about) <= {"BEGIN", "ROLLBACK", "PRAGMA user_version"}
     assert bill.rows <= most_rows + 1
+
+
+def test_the_index_follows_one_message_without_looking_into_other_sessions(many: Conversations, bill: Bill) -> None:
+    source = OwnHistory(many._file)
+    known = {stretch.path: stretch.state for stretch in source.changed({})}
+    many.append("s7", [said("one more")])
+    bill.statements.clear()
+    (stretch,) = source.changed(known)
+    assert stretch.path == "history.sqlite/s7"
+    about = [statement for statement in bill.statements if "FROM" in statement]
+    assert len(about) == 3  # the sessions, the blocks of one, and one block
+    known[stretch.path] = stretch.state
+    assert list(source.changed(known)) == []
+    many.append("s7", [said("something")])
+    many.pop("s7")
+    (again,) = source.changed(known)
+    assert again.said == ()
+    assert list(source.changed(known | {again.path: again.state})) == []
 
 
 def test_c51_an_append_does_not_read_what_is_there(many: Conversations, bill: Bill) -> None:

@@ -74,6 +74,22 @@ def test_a_damaged_history_can_be_mended_and_the_damaged_file_is_kept(open_memor
     assert len(memory.history.load("s")) == 2
 
 
+def test_a_backup_that_was_put_back_and_went_on_differently_is_what_is_found(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.history.append("s", [said("amber")])
+    memory.close()
+    backup = _file(memory).read_bytes()
+    memory = open_memory()
+    memory.history.append("s", [said("cobalt")])
+    assert memory.search("cobalt").hits
+    memory.close()
+    _file(memory).write_bytes(backup)
+    memory = open_memory()
+    memory.history.append("s", [said("indigo")])
+    assert [hit.text for hit in memory.search("indigo").hits] == ["User: indigo"]
+    assert not any("cobalt" in hit.text for hit in memory.search("cobalt").hits)
+
+
 def test_a_link_in_the_place_of_the_history_is_not_followed(open_memory: OpenMemory, tmp_path: Path) -> None:
     memory = open_memory()
     (tmp_path / "elsewhere.sqlite").touch()
