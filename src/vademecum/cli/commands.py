@@ -89,6 +89,13 @@ def context(args: Namespace) -> int:
     return 0
 
 
+def prompt(args: Namespace) -> int:
+    with open_memory(args) as memory:
+        answer = memory.prompt(args.language, max_tokens=args.max_tokens)
+    show.context(answer, as_json=args.json)
+    return 0
+
+
 def status(args: Namespace) -> int:
     with open_memory(args) as memory:
         answer = memory.status()

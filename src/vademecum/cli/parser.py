@@ -37,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
-    rooms = (history.add, watch.add, lanes.add, inspect.add, knowledge.add)
+    rooms = (_prompt, history.add, watch.add, lanes.add, inspect.add, knowledge.add)
     for add in (_init, _remember, writing.add, _sync, _search, _get, _context, *rooms, _status, _rebuild, _bench):
         add(adding)
     return parser
@@ -99,6 +99,14 @@ def _context(adding: Any) -> None:
     summary = "print what an agent should know at the start of a session"
     parser = command(adding, "context", summary, commands.context, examples)
     parser.add_argument("--max-tokens", metavar="N", type=int, help="budget, in estimated tokens")
+
+
+def _prompt(adding: Any) -> None:
+    examples = ("prompt", "prompt --language zh --max-tokens 800")
+    summary = "print a section for an agent's system prompt: how to use the memory, and the context"
+    parser = command(adding, "prompt", summary, commands.prompt, examples)
+    parser.add_argument("--language", choices=("en", "zh"), default="en", help="default: en")
+    parser.add_argument("--max-tokens", metavar="N", type=int, help="budget of the context, in estimated tokens")
 
 
 def _status(adding: Any) -> None:

@@ -13,6 +13,7 @@ from vademecum.memory.aio_history import AsyncConversations
 from vademecum.memory.aio_knowledge import AsyncKnowledge
 from vademecum.memory.facade import Memory
 from vademecum.memory.watching import Watch
+from vademecum.store.prompt import Language
 from vademecum.types import (
     Collected,
     Context,
@@ -92,6 +93,10 @@ class AsyncMemory:
     async def context(self, **options: Any) -> Context:
         """See `Memory.context`."""
         return await asyncio.to_thread(self.memory.context, **options)
+
+    async def prompt(self, language: Language = "en", **options: Any) -> Context:
+        """See `Memory.prompt`."""
+        return await asyncio.to_thread(self.memory.prompt, language, **options)
 
     async def sync(self, **options: Any) -> SyncReport:
         """See `Memory.sync`."""

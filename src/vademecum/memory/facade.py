@@ -37,6 +37,7 @@ from vademecum.settings import Fusion, Settings
 from vademecum.store.context import gather
 from vademecum.store.layout import valid_id
 from vademecum.store.origins import UNKNOWN
+from vademecum.store.prompt import LANGUAGES, Language, system_prompt
 from vademecum.store.root import create as create_root
 from vademecum.store.trust import with_origins
 from vademecum.text.redact import Redactor
@@ -154,6 +155,14 @@ class Memory(Writing, Tending):
             self.settings.context.max_tokens if max_tokens is None else arguments.positive("max_tokens", max_tokens)
         )
         return gather(self._core.layout, self._viewer, self._core.today(), budget, self.settings.context)
+
+    def prompt(self, language: Language = "en", *, max_tokens: int | None = None) -> Context:
+        """A section for an agent's system prompt: when to search, what to remember, and the `context`.
+
+        ``language`` is "en" or "zh"; ``max_tokens`` is for the context alone.
+        """
+        known = arguments.choice("language", language, LANGUAGES)
+        return system_prompt(self.context(max_tokens=max_tokens), self._core.today(), known)
 
     def search(
         self,
