@@ -54,7 +54,7 @@ def memory(tmp_path: Path, looks: Looks) -> Iterator[Memory]:
     told = Told()
     with Memory.open(tmp_path / "parent/notes", settings=lazy) as opened, opened.watch(told):
         told.started()
-        assert known(opened)
+        until(lambda: known(opened))
         yield opened
 
 
@@ -246,4 +246,4 @@ def test_a_child_process_is_neither_misled_nor_does_it_end_its_parents_watch(mem
         time.sleep(0.01)
     assert done[1] == 0
     assert found(memory, "giraffe") == ["topics/3.md"]
-    assert known(memory)
+    until(lambda: known(memory))
