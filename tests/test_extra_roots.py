@@ -126,7 +126,7 @@ def test_a_folder_that_is_not_there_is_not_deleted(open_memory: OpenMemory, vaul
     vault.mkdir()  # the empty folder on which a disk is mounted
     report = memory.sync()
     assert report.removed == 0
-    assert "holds no page" in dict(report.notices)["@v"]
+    assert "as if it were not mounted" in dict(report.notices)["@v"]
     assert rows(memory) == before
     vault.rmdir()
     away.rename(vault)

@@ -30,10 +30,10 @@ from vademecum.ports import Embedder, IndexBackend, Progress
 from vademecum.settings import Settings
 from vademecum.store.layout import detect
 from vademecum.store.places import Places
-from vademecum.store.root import PRIVATE
+from vademecum.store.root import PRIVATE, check_mounted, identity
 from vademecum.sync import Filled, Sessions, Syncer
 from vademecum.text.tokens import TOKENIZER_ID
-from vademecum.types import IndexSpec, SyncReport
+from vademecum.types import Hit, IndexSpec, SyncReport
 
 #: After the provider failed, only an explicit sync asks it again within this time.
 _RETRY_SECONDS = 30.0
@@ -60,6 +60,7 @@ class Core:
 
     def __init__(self, root: Path, settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]) -> None:
         self.root = root
+        self._identity = identity(root)
         self.settings = settings
         self.layout = detect(root, settings.layout)
         self.places = Places(self.layout, settings.extra_folders(), spoken=settings.index_sessions)
@@ -140,11 +141,20 @@ class Core:
         return self.index, self.syncer
 
     def heal(self, broken: IndexBackend | None) -> None:
-        """Open anew in place of ``broken``; what proves damaged then is set aside and built again from Markdown."""
+        """Open anew in place of ``broken``; what proves damaged then is set aside and built again from Markdown.
+
+        Raises StoreError when the folder itself is away.
+        """
         with self._opening:
             if self.index is broken:
+                self.check_root()
                 self._close_index()
                 self._open()
+
+    def check_root(self) -> None:
+        """Raises StoreError when the folder is away and there is nothing, or only a mount's empty place, instead."""
+        if identity(self.root) != self._identity:
+            check_mounted(self.root)
 
     def distrust(self) -> None:
         """Have the next sync write every row anew; an index that could not be opened is set aside and begun anew."""
@@ -278,6 +288,12 @@ class Core:
             serving = next((lane for lane in reader.lanes() if lane.state == "serving"), None)
         self.embedding.query_vector.expect(serving)
         return _Seen(generation, None if serving is None else serving.id)
+
+    def gone(self, hit: Hit) -> bool:
+        """Whether the file of a hit is certainly not there any more."""
+        if hit.kind != "session":
+            return self.places.gone(hit.path)
+        return self.sessions is not None and self.sessions.gone(hit.path)
 
     def index_file(self, *paths: str) -> None:
         """Make what was just written searchable, and what was removed not. A failure is left to the next sync, which

@@ -222,7 +222,10 @@ class Memory(Writing, Tending):
             except (IndexCorruptError, IndexReplacedError) as error:
                 if not tries_left:
                     return _disabled(request.query, str(error))
-                self._core.heal(index)
+                try:
+                    self._core.heal(index)
+                except StoreError as away:
+                    return _disabled(request.query, str(away))
             except (IndexUnavailableError, StoreError) as error:
                 # Unless another thread has just opened the index anew.
                 if not tries_left or self._core.index is index:
@@ -231,18 +234,29 @@ class Memory(Writing, Tending):
 
     def _search_once(self, request: Request, wait_s: float | None) -> SearchResult:
         index = self._core.open_index()
-        refreshed = self._core.refresh(wait_s)
-        # The same index, so that an answer never comes from one that was opened anew and is still empty.
-        answer = search(index, self._core.embedding.query_vector, request)
+        for once_more in (True, False):
+            refreshed = self._core.refresh(wait_s)
+            # The same index, so that an answer never comes from one that was opened anew and is still empty.
+            answer = search(index, self._core.embedding.query_vector, request)
+            gone = {hit.path for hit in answer.hits if self._core.gone(hit)}
+            if not gone or not once_more or wait_s == 0:
+                break
         notices = (*self._reading.visible(refreshed.notices), *answer.notices, *_why_so_few(request, answer))
-        hits = answer.hits
+        notices += tuple(f"{path}: is no longer there" for path in sorted(gone))
+        hits = tuple(hit for hit in answer.hits if hit.path not in gone)
         try:
             hits = with_origins(self._core.root, hits)
         except StoreError as error:
             hits = tuple(replace(hit, origin=UNKNOWN) for hit in hits)
             notices += (f"who wrote what was found cannot be told: {error}",)
         return SearchResult(
-            request.query, hits, refreshed.fresh, answer.channels, 0.0, notices, None, answer.explanation
+            query=request.query,
+            hits=hits,
+            fresh=refreshed.fresh and not gone,
+            channels=answer.channels,
+            elapsed_ms=0.0,
+            notices=notices,
+            explanation=answer.explanation,
         )
 
     # -- knowledge ----------------------------------------------------------------------------------------------

@@ -119,6 +119,7 @@ class Writing:
         return self._reading.may_read(path)
 
     def _own_path(self, target: str) -> str:
+        self._core.check_root()
         return self._reading.own_page(target)
 
 

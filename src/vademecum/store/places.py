@@ -92,6 +92,17 @@ class Places:
         except StoreError:
             return False
 
+    def gone(self, path: str) -> bool:
+        """Whether a page that the index knows is certainly not there any more."""
+        try:
+            layout, inner = self.locate(path)
+            (layout.root / inner).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except (OSError, StoreError):
+            return False
+        return False
+
     def belongs(self, path: str) -> bool:
         """See ``store.scan.belongs``."""
         return belongs(*self.locate(path))

@@ -60,6 +60,26 @@ def private_folder(root: Path) -> Path:
     return folder
 
 
+def identity(root: Path) -> tuple[int, int]:
+    """Tells one folder from another under the same path. Raises StoreError when it cannot be looked at."""
+    try:
+        state = root.stat()
+    except OSError as error:
+        raise StoreError(f"{root}: the memory folder cannot be read: {error.strerror}") from error
+    return state.st_dev, state.st_ino
+
+
+def check_mounted(root: Path) -> None:
+    """Raises StoreError when a root cannot be listed, or holds nothing at all, as the place of a disk that is away."""
+    try:
+        with os.scandir(root) as entries:
+            if next(entries, None) is not None:
+                return
+    except OSError as error:
+        raise StoreError(f"{root}: the memory folder cannot be read: {error.strerror}") from error
+    raise StoreError(f"{root}: holds nothing at all, as if it were not mounted; mount it, or put a page there")
+
+
 def check_private(folder: Path, *names: str) -> None:
     """Make sure that a private folder is a real one, and that the ``names`` in it are regular files or absent.
 

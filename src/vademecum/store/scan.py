@@ -17,6 +17,7 @@ from vademecum.store.files import decode, read_raw
 from vademecum.store.ignore import Ignored, ignored
 from vademecum.store.layout import Layout, is_hidden
 from vademecum.store.paths import Location, resolve
+from vademecum.store.root import check_mounted, identity
 from vademecum.store.transcripts import fixed, is_linked, is_transcript
 from vademecum.text.markdown import front_matter, inline_tags
 from vademecum.types import Source
@@ -76,16 +77,18 @@ def scan(
 
     ``entering`` is called with the path of each folder just before it is listed. ``taken`` are absolute paths of
     folders whose pages are somebody else's business. With ``spoken``, files with conversations too. Raises StoreError
-    when the root is missing, is no folder, cannot be listed or is exchanged meanwhile: an empty scan means an empty
-    memory and nothing else. Also when the rules of what to ignore cannot be read.
+    when the root is missing, is no folder, cannot be listed, holds nothing at all or is exchanged meanwhile: an empty
+    scan means an empty memory and nothing else. Also when the rules of what to ignore cannot be read.
     """
-    before = _identity(layout.root)
+    before = identity(layout.root)
     walk = _Walk(layout, entering, taken, spoken)
     walk.run()
     if spoken:
         walk.look_at_fixed()
-    if _identity(layout.root) != before:
+    if identity(layout.root) != before:
         raise StoreError(f"{layout.root}: the memory folder was exchanged while it was read; try again")
+    if not walk.files:
+        check_mounted(layout.root)
     return Scan(
         tuple(sorted(walk.files)),
         tuple(sorted(walk.notices)),
@@ -141,14 +144,6 @@ def belongs(layout: Layout, path: str) -> bool:
     Raises UnreadableFileError when those cannot be read.
     """
     return layout.indexes(path.rpartition("/")[0]) and not ignored(layout.root).hides(path)
-
-
-def _identity(root: Path) -> tuple[int, int]:
-    try:
-        state = root.stat()
-    except OSError as error:
-        raise StoreError(f"{root}: the memory folder cannot be read: {error.strerror}") from error
-    return state.st_dev, state.st_ino
 
 
 class _Walk:

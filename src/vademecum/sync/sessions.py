@@ -116,6 +116,10 @@ class Sessions:
         except StoreError:
             return False
 
+    def gone(self, path: str) -> bool:
+        """Whether the file of a conversation that the index knows is certainly not there any more."""
+        return paths.file_of(path) != paths.OWN and self.absent(path)
+
     def _source(self, file: str) -> TurnSource:
         """Who reads a file, by its path in the index. Raises StoreError kinds."""
         if file == paths.OWN and self._own is not None:
