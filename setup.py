@@ -41,7 +41,7 @@ core = cythonize(
             headers=tuple(f"ext/{name}.h" for name in ("simd", "simd_dot", "scan", "codes", "heap", "parallel")),
             contract="fast",
         ),
-        native("similarity"),
+        native("similarity", headers=("ext/tokens.h",)),
         native("folders", headers=("ext/glance.h",)),
         native("rowmap", "ext/btree.c", headers=("ext/btree.h", "ext/filemap.h")),
     ],

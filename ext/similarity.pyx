@@ -7,8 +7,14 @@ import numpy as np
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp
 
 from vademecum.errors import UsageError
+
+
+cdef extern from "tokens.h" nogil:
+    size_t tokens_end(const uint8_t *text, size_t size, size_t begin)
+    uint64_t tokens_hash(const uint8_t *token, size_t length, size_t left)
 
 
 def token_sets(texts):
@@ -94,32 +100,75 @@ cdef inline double _ratio(int64_t shared, int64_t size, int64_t other_size) noex
     return <double> shared / <double> united if united else 0.0
 
 
+# --- terms in texts ---
+
+def held(texts, terms):
+    """For each text, a byte for each term: 1 if it is one of the text's tokens."""
+    cdef list sought = list(terms), each = list(texts), found = []
+    cdef Py_ssize_t count = len(sought), i
+    addresses = np.empty(count + 1, dtype=np.uintp)
+    lengths = np.empty(count + 1, dtype=np.intp)
+    followers = np.empty(count + 1, dtype=np.intp)
+    cdef size_t[::1] address = addresses
+    cdef Py_ssize_t[::1] length = lengths, follower = followers
+    cdef Py_ssize_t first[256]
+    for i in range(256):
+        first[i] = -1
+    for i in range(count - 1, -1, -1):
+        address[i] = <size_t> _utf8(sought[i], &length[i])
+        if length[i] > 0:
+            follower[i] = first[(<const uint8_t *> address[i])[0]]
+            first[(<const uint8_t *> address[i])[0]] = i
+    for text in each:
+        found.append(_held(text, address, length, follower, first, count))
+    return found
+
+
+cdef bytes _held(
+    text,
+    const size_t[::1] address,
+    const Py_ssize_t[::1] length,
+    const Py_ssize_t[::1] follower,
+    const Py_ssize_t *first,
+    Py_ssize_t count,
+):
+    """``follower`` leads from a term to the next one that begins with the same byte, ``first`` to the first of them."""
+    cdef Py_ssize_t size, i
+    cdef const uint8_t *start = _utf8(text, &size)
+    cdef bytearray flags = bytearray(count)
+    cdef char *flag = flags
+    cdef size_t begin = 0, end
+    while begin < <size_t> size:
+        end = tokens_end(start, size, begin)
+        i = first[start[begin]] if end > begin else -1
+        while i >= 0:
+            if length[i] == <Py_ssize_t> (end - begin) and not memcmp(start + begin, <void *> address[i], end - begin):
+                flag[i] = 1
+            i = follower[i]
+        begin = end + 1
+    return bytes(flags)
+
+
+cdef const uint8_t *_utf8(text, Py_ssize_t *length) except NULL:
+    """The UTF-8 form, which belongs to the text."""
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r:.80} is a {type(text).__name__}; it must be a str")
+    return <const uint8_t *> PyUnicode_AsUTF8AndSize(text, length)
+
+
 # --- hashing ---
 
-cdef Py_ssize_t _hash_tokens(const uint8_t *text, Py_ssize_t size, uint64_t *out) noexcept nogil:
+cdef Py_ssize_t _hash_tokens(const uint8_t *text, size_t size, uint64_t *out) noexcept nogil:
     """Hash what stands between single spaces; returns how many tokens there are."""
-    cdef Py_ssize_t begin = 0, count = 0, end
-    for end in range(size + 1):
-        if end == size or text[end] == b" ":
-            if end > begin:
-                out[count] = _hash_token(text + begin, end - begin)
-                count += 1
-            begin = end + 1
+    cdef size_t begin = 0, end
+    cdef Py_ssize_t count = 0
+    while begin < size:
+        end = tokens_end(text, size, begin)
+        if end > begin:
+            out[count] = tokens_hash(text + begin, end - begin, size - begin)
+            count += 1
+        begin = end + 1
     return count
-
-
-cdef inline uint64_t _hash_token(const uint8_t *token, Py_ssize_t size) noexcept nogil:
-    cdef uint64_t value = <uint64_t> size * <uint64_t> 0x9E3779B97F4A7C15, word
-    cdef Py_ssize_t start, i
-    for start in range(0, size, 8):
-        word = 0
-        for i in range(min(8, size - start)):
-            word |= <uint64_t> token[start + i] << (8 * i)
-        value ^= word
-        value = (value ^ (value >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
-        value = (value ^ (value >> 27)) * <uint64_t> 0x94D049BB133111EB
-        value ^= value >> 31
-    return value
 
 
 cdef void _sort(uint64_t *keys, Py_ssize_t size) noexcept nogil:

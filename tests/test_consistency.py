@@ -75,7 +75,7 @@ def differences(index: EmbeddedIndex, lane: Lane, query: np.ndarray, pause: floa
             every = mapped.every
             seen = {
                 text_id: (view[row : row + 4 * DIMS].tobytes(), view[code : code + DIMS + 8].tobytes())
-                for text_id, row, code in zip(every.ids, mapped.vectors(every.ids), every.codes, strict=True)
+                for text_id, row, code in zip(every.ids, mapped.vectors(every.ids.tolist()), every.codes, strict=True)
             }
             selected = reader._connection.execute(
                 f"SELECT v.id, v.vec, c.code FROM vectors.v{lane.id} v JOIN vectors.c{lane.id} c USING (id)"
@@ -131,7 +131,7 @@ with t.writers(Path(sys.argv[1]), 2):
         if lane_map is None:
             rows.close()
             continue
-        offsets = lane_map.vectors(lane_map.every.ids)
+        offsets = lane_map.vectors(lane_map.every.ids.tolist())
         if offsets is None or (offsets < 0).any():
             rows.close()
             continue

@@ -59,6 +59,34 @@ def test_what_is_not_text_is_refused(sets_twin: ModuleType) -> None:
         sets_twin.token_sets(["a \ud800"])
 
 
+@given(st.lists(texts, max_size=6), st.lists(words, max_size=20), st.data())
+def test_a_term_is_held_if_it_is_one_of_the_tokens(
+    sets_twin: ModuleType, each: list[str], terms: list[str], data: st.DataObject
+) -> None:
+    tokens = [token for text in each for token in text.split(" ")]
+    if tokens:
+        terms += data.draw(st.lists(st.sampled_from(tokens), max_size=5))
+    expected = [bytes(term != "" and term in text.split(" ") for term in terms) for text in each]
+    assert sets_twin.held(each, terms) == expected
+
+
+def test_a_part_of_a_token_is_not_held(sets_twin: ModuleType) -> None:
+    text = "seaside the-sea sea8bytes beyond"
+    assert sets_twin.held([text, "", "sea"], ["sea", "seaside", "the", "beyond", "beyon", ""]) == [
+        b"\0\1\0\1\0\0",
+        bytes(6),
+        b"\1\0\0\0\0\0",
+    ]
+    assert sets_twin.held([], ["a"]) == []
+    assert sets_twin.held(["a"], []) == [b""]
+    with pytest.raises(TypeError, match="is a bytes"):
+        sets_twin.held(["a"], [b"a"])
+    with pytest.raises(TypeError, match="is a int"):
+        sets_twin.held([1], ["a"])
+    with pytest.raises(UnicodeEncodeError):
+        sets_twin.held(["a \ud800"], ["a"])
+
+
 @given(st.lists(vocabulary, min_size=1, max_size=6), st.data())
 def test_jaccard_is_that_of_the_tokens(sets_twin: ModuleType, each: list[str], data: st.DataObject) -> None:
     i, j = (data.draw(st.integers(0, len(each) - 1)) for _ in range(2))

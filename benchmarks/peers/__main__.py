@@ -40,16 +40,19 @@ VECTOR_RIVALS = (
 )
 OPENED = (Rival("faiss:FromBlobs", "faiss from joined BLOBs"), Rival("faiss:Flat", "faiss.read_index"))
 OPENING = Promise(10, 50)
-AT_ONCE = Rival("ours:AtOnce", "vademecum, without a look at the folder")
+OURSELVES = (
+    Rival("ours:Looking", "vademecum, no watcher: looks at the folder"),
+    Rival("ours:AtOnce", "vademecum, neither watcher nor look"),
+)
 SYSTEMS = (
-    AT_ONCE,
+    *OURSELVES,
     Rival("memweave:Hybrid", "memweave", Promise(40, 150)),
     Rival("memsearch:Hybrid", "memsearch (Milvus Lite)", Promise(5, 15)),
     Rival("txtai:Hybrid", "txtai", Promise(1, 2.5)),
 )
 #: The others cannot index as many in reasonable time.
 LARGE_SYSTEMS = (
-    AT_ONCE,
+    *OURSELVES,
     Rival("txtai:Hybrid", "txtai", Promise(1, 2)),
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.peers.protocol import Given, Task, section
 
-REQUIRES = ("vademecum",)
+REQUIRES = ("watchdog>=7,<8", "vademecum")
 NEEDS = (3, 11)
 _BATCH = 1024
 
@@ -63,9 +63,10 @@ class Floats(Exact):
 
 
 class Whole:
-    """`Memory.search` with all its stages, and the look at the folder that comes before each search."""
+    """`Memory.search` with all its stages, as an agent holds a memory: beside a watcher, each answer up to date."""
 
     wait_ms = -1
+    watched = True
 
     def __init__(self) -> None:
         import vademecum
@@ -87,18 +88,29 @@ class Whole:
     def open(self, task: Task) -> None:
         self._questions, self._k = task.questions(), task.k
         self._memory = self._open(task)
+        if self.watched:
+            self._watch = self._memory.watch()
 
     def search(self, number: int) -> Sequence[int]:
         found = self._memory.search(self._questions[number], max_results=self._k, wait_ms=self.wait_ms)
         if dict(found.channels) != {"keyword": "ok", "vector": "ok"}:
             raise RuntimeError(f"not a hybrid search: {found.channels}")
+        if found.fresh != (self.wait_ms != 0):
+            raise RuntimeError(f"fresh is {found.fresh}: {found.notices}")
         return [section(hit.heading[-1]) for hit in found]
 
 
+class Looking(Whole):
+    """The same without a watcher: each search looks at the whole folder first."""
+
+    watched = False
+
+
 class AtOnce(Whole):
-    """The same without that look, as the other systems search."""
+    """The same without either, as the other systems search: what is new on disk waits for the next sync."""
 
     wait_ms = 0
+    watched = False
 
 
 class _Embedder:

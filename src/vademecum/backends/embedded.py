@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _SNAPSHOT_TRIES = 3
 INDEX_FILE, VECTORS_FILE, GRAPHS_FOLDER = "index.sqlite", "vectors.sqlite", "ann"
 
+#: Memory that a connection may fill with pages of the index: what a search reads of 5,000 chunks or so.
+_CACHE_KB = 16_384
+
 _LIVE = "SELECT text_id FROM chunks"
 
 _LINK = "UPDATE chunks SET text_id = (SELECT t.id FROM vectors.texts t WHERE t.hash = chunks.hash) WHERE {which}"
@@ -96,6 +99,7 @@ class EmbeddedIndex:
         try:
             conditions.prepare(connection)
             connection.execute("ATTACH DATABASE ? AS vectors", (str(self._folder / VECTORS_FILE),))
+            connection.execute(f"PRAGMA main.cache_size = {-_CACHE_KB:d}")
             connection.execute("PRAGMA vectors.synchronous = NORMAL")
             connection.execute(f"PRAGMA vectors.wal_autocheckpoint = {store.AUTOCHECKPOINT:d}")
             # A scan copies each vector once instead of twice.

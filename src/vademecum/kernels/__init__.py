@@ -19,6 +19,7 @@ __all__ = [
     "bound_codes",
     "encode",
     "glance",
+    "held",
     "instruction_set",
     "jaccard",
     "mmr",
@@ -60,11 +61,13 @@ if NAME == "native":
     scores_at, top_k_at = cosine.scores_at, cosine.top_k_at
     encode, bound_codes, search_codes = cosine.encode, cosine.bound_codes, cosine.search_codes
     glance = folders.glance
-    token_sets, jaccard, mmr = similarity.token_sets, similarity.jaccard, similarity.mmr
+    token_sets, held = similarity.token_sets, similarity.held
+    jaccard, mmr = similarity.jaccard, similarity.mmr
 else:
     from vademecum.kernels.codes_reference import bound_codes, encode, search_codes
     from vademecum.kernels.folders_reference import glance
     from vademecum.kernels.reference import (
+        held,
         instruction_set,
         jaccard,
         mmr,

@@ -149,6 +149,21 @@ def token_sets(texts: Sequence[str]) -> TokenSets:
     return np.array([value for each in sets for value in each], dtype=np.uint64), bounds
 
 
+def held(texts: Sequence[str], terms: Sequence[str]) -> list[bytes]:
+    """For each text a byte for each term: 1 if the term is one of the text's tokens, which are joined by spaces.
+
+    Raises:
+        TypeError: a text or a term is not a str.
+        UnicodeEncodeError: one holds a lone surrogate.
+    """
+    for text in (*terms, *texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r:.80} is a {type(text).__name__}; it must be a str")
+        text.encode()
+    tokens = [{token for token in text.split(" ") if token} for text in texts]
+    return [bytes(term in held for term in terms) for held in tokens]
+
+
 def jaccard(sets: TokenSets, i: int, j: int) -> float:
     """Size of the intersection of sets i and j over the size of their union; two empty sets have 0.0.
 

@@ -30,6 +30,8 @@ def factor(day: str | None, today: date, settings: DecaySettings) -> float:
 
 def decay(ranked: Sequence[Ranked], today: date, settings: DecaySettings) -> list[Ranked]:
     """Every item with its factor, best first."""
+    if all(item.candidate.row.date is None for item in ranked):
+        return list(ranked)
     return sorted((_faded(item, factor(item.candidate.row.date, today, settings)) for item in ranked), key=_key)
 
 

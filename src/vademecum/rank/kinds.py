@@ -10,6 +10,8 @@ from vademecum.settings import KindSettings
 
 def weigh(ranked: Sequence[Ranked], kinds: KindSettings) -> list[Ranked]:
     """Every item with the weight of its kind applied to value and score, best first; ``fused`` stays as it was."""
+    if all(kinds.weight(item.candidate.row.kind) == 1 for item in ranked):
+        return list(ranked)
     return sorted((_weighed(item, kinds.weight(item.candidate.row.kind)) for item in ranked), key=_key)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import compress
 from math import log
+from operator import add
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vademecum.ports import IndexReader
@@ -50,6 +53,8 @@ def recall(
     The vector channel takes part if both ``vector`` and ``lane`` are given. Where conversations are among the ``k``
     best of a channel, its ``k`` best of all else are candidates as well: however much was said, no note is crowded out.
     """
+    from vademecum import kernels
+
     # What a word is worth depends on what the viewer may read, not on this query's other filters.
     frequencies = reader.document_frequencies(terms.terms, tuple(c for c in where if c.field == "scope"))
     asked, left_out = affordable(frequencies, postings_budget)
@@ -72,10 +77,20 @@ def recall(
     weights = {term: weight for term, weight in weights.items() if term in known or term in terms.words}
     words, vectors = _ranks(by_words), _ranks(by_vector)
     words_known = known.intersection(terms.words)
-    mass = sum(weights.values())
-    sought = [(term, f" {term} ", weight) for term, weight in weights.items()]
+    mass = _total(weights.values())
+    held = kernels.held([f"{rows[i].heading_words} {rows[i].words}" for i in ids], [*weights])
+    needed = bytes(term in words_known for term in weights)
     candidates = tuple(
-        _candidate(rows[i], words_known, sought, mass, cosines.get(i), words.get(i), vectors.get(i)) for i in ids
+        Candidate(
+            rows[i],
+            cosines.get(i),
+            words[i][1] if i in words else None,
+            _total(compress(weights.values(), flags)) / mass if mass > 0 else 0.0,
+            bool(words_known) and all(compress(flags, needed)),
+            vectors[i][0] if i in vectors else None,
+            words[i][0] if i in words else None,
+        )
+        for i, flags in zip(ids, held, strict=True)
     )
     explanation = {
         "terms": dict(frequencies.by_term),
@@ -86,7 +101,7 @@ def recall(
         "lane": lane.fingerprint if lane is not None else None,
         **reader.notes(),
     }
-    known_mass = sum(weights[term] for term in known)
+    known_mass = _total(weights[term] for term in weights if term in known)
     return Recall(candidates, mass, known_mass, frequencies.total, explanation)
 
 
@@ -144,24 +159,6 @@ def _ranks(hits: Sequence[Scored]) -> dict[int, tuple[int, float]]:
     return {hit.id: (rank, hit.score) for rank, hit in enumerate(hits, 1)}
 
 
-def _candidate(
-    row: ChunkRow,
-    words_known: frozenset[str],
-    sought: Sequence[tuple[str, str, float]],
-    mass: float,
-    cosine: float | None,
-    by_words: tuple[int, float] | None,
-    by_vector: tuple[int, float] | None,
-) -> Candidate:
-    # Looking a few terms up in the joined tokens is several times cheaper than making a set of all of them.
-    tokens = f" {row.heading_words} {row.words} "
-    held = {term: weight for term, padded, weight in sought if padded in tokens}
-    return Candidate(
-        row,
-        cosine,
-        by_words[1] if by_words else None,
-        sum(held.values()) / mass if mass > 0 else 0.0,
-        bool(words_known) and words_known <= held.keys(),
-        by_vector[0] if by_vector else None,
-        by_words[0] if by_words else None,
-    )
+def _total(values: Iterable[float]) -> float:
+    """From left to right: newer Pythons' own sum rounds in another way, and results must not depend on the version."""
+    return reduce(add, values, 0.0)

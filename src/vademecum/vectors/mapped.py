@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
+#: Addresses kept at a time, some 15 MB.
+_MOST_KNOWN = 100_000
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedRows:
-    """Some rows of a lane: text ids, and byte offsets into the mapped file of their int8 codes, by address.
-
-    ``vectors`` are those of their float32 vectors as far as they have been looked up, else 0, where no vector can be.
-    """
+    """Some rows of a lane: text ids, and byte offsets into the mapped file of their int8 codes, by address."""
 
     ids: Longs
     codes: Longs
-    vectors: Longs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,13 +47,14 @@ class MappedLane:
     """All rows of a lane, and ``base``, a buffer of the whole file. Good only within the transaction it was asked in.
 
     To know where all vectors lie would mean to look at each of them, which is most of the file. The few that a search
-    needs are looked up, from ``root``, the first page of their table.
+    needs are looked up, from ``root``, the first page of their table; ``known`` are their offsets by text id.
     """
 
     base: Any
     every: MappedRows
     root: int
     dims: int
+    known: dict[int, int] = field(default_factory=dict)
 
     def among(self, allowed: Longs) -> MappedRows:
         """The rows whose text id is in ``allowed``."""
@@ -61,21 +62,17 @@ class MappedLane:
 
         every = self.every
         found = np.isin(every.ids, allowed)
-        return every if found.all() else MappedRows(every.ids[found], every.codes[found], every.vectors[found])
+        return every if found.all() else MappedRows(every.ids[found], every.codes[found])
 
     def top(self, rows: MappedRows, query: Vector, k: int) -> list[tuple[int, float]] | None:
         """The k of these rows with the highest cosine, best first, ties by id. None: see `vectors`."""
         from vademecum import kernels
 
         near, _ = kernels.bound_codes(self.base, rows.codes, self.dims, query, k)
-        ids, vectors = rows.ids[near], rows.vectors[near]
-        unknown = vectors == 0
-        if unknown.any():
-            found = self.vectors(ids[unknown])
-            if found is None or (found < 0).any():
-                return None
-            vectors[unknown] = found
-            rows.vectors[near] = vectors
+        ids = rows.ids[near]
+        vectors = self.vectors(ids.tolist())
+        if vectors is None or (vectors < 0).any():
+            return None
         ids, scores, _ = kernels.search_codes(self.base, rows.codes[near], vectors, ids, self.dims, query, k)
         return [(text_id, score) for text_id, score in zip(ids.tolist(), scores.tolist(), strict=True) if text_id >= 0]
 
@@ -85,26 +82,34 @@ class MappedLane:
 
         from vademecum import kernels
 
-        ids = np.array(text_ids, np.int64)
-        vectors = self.vectors(ids)
+        vectors = self.vectors(text_ids)
         if vectors is None:
             return None
-        there = vectors >= 0
+        ids, there = np.array(text_ids, np.int64), vectors >= 0
         scores = kernels.scores_at(self.base, vectors[there], self.dims, query)
         return dict(zip(ids[there].tolist(), scores.tolist(), strict=True))
 
-    def vectors(self, ids: Longs) -> Longs | None:
+    def vectors(self, ids: Sequence[int]) -> Longs | None:
         """Byte offset of each text's float32 vector, negative for texts without one.
 
         None when one lies in overflow pages or a page is damaged: then SELECT answers, or says what is wrong.
         """
+        import numpy as np
+
         from vademecum import kernels
 
-        try:
-            offsets: Longs = self.base.seek(self.root, 1, 4 * self.dims, ids)
-        except (IndexCorruptError, OSError):
-            return None
-        return None if (offsets == kernels.ELSEWHERE).any() else offsets
+        if len(self.known) > _MOST_KNOWN:
+            self.known.clear()
+        missing = [text_id for text_id in ids if text_id not in self.known]
+        if missing:
+            try:
+                offsets = self.base.seek(self.root, 1, 4 * self.dims, np.array(missing, np.int64)).tolist()
+            except (IndexCorruptError, OSError):
+                return None
+            if kernels.ELSEWHERE in offsets:
+                return None
+            self.known.update(zip(missing, offsets, strict=True))
+        return np.array([self.known[text_id] for text_id in ids], np.int64)
 
     def every_vector(self) -> tuple[Longs, Longs]:
         """Offsets of all vectors in the order of their addresses, and their text ids."""
@@ -193,8 +198,6 @@ class VectorMap:
 
 
 def _walk(connection: Connection, file_map: Any, lane: Lane) -> MappedLane | None:
-    import numpy as np
-
     names = (f"v{lane.id:d}", f"c{lane.id:d}")
     roots = dict(
         connection.execute("SELECT name, rootpage FROM vectors.sqlite_schema WHERE name IN (?, ?)", names).fetchall()
@@ -202,5 +205,4 @@ def _walk(connection: Connection, file_map: Any, lane: Lane) -> MappedLane | Non
     codes = file_map.walk(roots[names[1]], 1, lane.dims + CODE_EXTRA)
     if codes.elsewhere.size:
         return None
-    every = MappedRows(codes.rowids, codes.offsets, np.zeros_like(codes.offsets))
-    return MappedLane(file_map, every, roots[names[0]], lane.dims)
+    return MappedLane(file_map, MappedRows(codes.rowids, codes.offsets), roots[names[0]], lane.dims)
