@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from store_support import environment
 from vademecum.errors import ConflictError, MissingFileError, StoreError, UsageError
 from vademecum.settings import JournalSettings
 from vademecum.store.files import Document, append, move, read_text, remove, replace, rewrite
@@ -15,6 +18,9 @@ from vademecum.store.journal import Journal, content_hash
 from vademecum.store.lock import root_lock
 from vademecum.store.paths import Location, resolve
 from vademecum.types import LogEntry
+
+# Read before a test takes such variables away.
+STRESS = bool(os.environ.get("VADEMECUM_STRESS"))
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX modes")
 
@@ -182,3 +188,20 @@ def test_the_journal_is_closed_to_other_users_and_follows_no_link(tmp_path: Path
     with pytest.raises(StoreError, match="symbolic link"):
         append(tmp_path, page(tmp_path), "lost")
     assert page(tmp_path).file.read_text() == "private\n"
+
+
+@posix
+@pytest.mark.stress
+def test_a_writer_killed_at_any_moment_leaves_whole_pages_and_a_journal_that_knows_them(tmp_path: Path) -> None:
+    kills = 200 if STRESS else 25
+    killer = Path(__file__).with_name("killer.py")
+    done = subprocess.run(
+        [sys.executable, killer, tmp_path, str(kills), "7"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > kills / 5, "the writers did not live long enough to be killed at work"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -19,8 +20,12 @@ from hypothesis import strategies as st
 from store_support import environment, small_disk
 from vademecum.errors import LockTimeoutError, MissingFileError, PathError, UnreadableFileError, UsageError, WriteError
 from vademecum.store.files import Document, append, decode, read_text, replace, rewrite
+from vademecum.store.journal import Journal
 from vademecum.store.lock import root_lock
 from vademecum.store.paths import Location, resolve
+
+# Read before a test takes such variables away.
+STRESS = bool(os.environ.get("VADEMECUM_STRESS"))
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX modes, links or signals")
 
@@ -256,16 +261,23 @@ for number in range(count):
 """
 
 
-def test_eight_processes_lose_no_line(tmp_path: Path) -> None:
+@pytest.mark.stress
+def test_twenty_processes_lose_no_line(tmp_path: Path) -> None:
+    """Each line once, in the order of its writer, and each in the journal; 1,000 of them at full length."""
+    count = 50 if STRESS else 8
     children = [
-        subprocess.Popen([sys.executable, "-c", _APPEND, tmp_path, str(name), "25"], env=environment())
-        for name in range(8)
+        subprocess.Popen([sys.executable, "-c", _APPEND, tmp_path, str(name), str(count)], env=environment())
+        for name in range(20)
     ]
-    assert [child.wait(timeout=60) for child in children] == [0] * 8
+    assert [child.wait(timeout=120) for child in children] == [0] * 20
     lines = (tmp_path / "memory" / "deep" / "2026-01-11.md").read_text().splitlines()
-    assert sorted(lines) == sorted(f"- {name} {number}" for name in range(8) for number in range(25))
-    for name in range(8):
-        assert [line for line in lines if line.startswith(f"- {name} ")] == [f"- {name} {i}" for i in range(25)]
+    assert sorted(lines) == sorted(f"- {name} {number}" for name in range(20) for number in range(count))
+    for name in range(20):
+        assert [line for line in lines if line.startswith(f"- {name} ")] == [f"- {name} {i}" for i in range(count)]
+    with Journal(tmp_path) as journal:
+        entries = list(journal.entries())
+    assert len(entries) == 20 * count
+    assert all(newer.before == older.after for newer, older in pairwise(entries))
 
 
 def test_eight_threads_lose_no_line(tmp_path: Path) -> None:
