@@ -15,7 +15,7 @@ import pytest
 from embedders import HashedEmbedder
 from memories import PATIENT, OpenMemory, paths, query, rows, set_clock, texts, write
 from vademecum import Memory
-from vademecum.errors import MissingFileError, PathError, ProviderDownError
+from vademecum.errors import MatchError, MissingFileError, PathError, ProviderDownError
 from vademecum.memory import core as memory_core
 from vademecum.ports import IndexReader
 from vademecum.text.estimate import estimate_tokens
@@ -138,6 +138,26 @@ def test_d11_chinese_counts_about_one_token_a_character(open_memory: OpenMemory)
     assert 5000 <= estimate_tokens("用户偏好低风险的债券" * 690) <= 7000
     context = open_memory({"MEMORY.md": "- 用户偏好低风险的债券。\n" * 600}).context(max_tokens=2000)
     assert 1000 < sum(not character.isascii() for character in context.text) <= 2000
+
+
+@pytest.mark.parametrize("new", ["$$100", "$&", "$'", "$`", "$1", r"\\1 \\g<0> \\n", "{}", "%s"])
+def test_d12_an_edit_is_literal_on_both_sides(open_memory: OpenMemory, new: str) -> None:
+    memory = open_memory({"MEMORY.md": "- Costs 5 (or more). [x]* a.c\n"})
+    memory.edit("MEMORY.md", "5 (or more). [x]* a.c", new)
+    assert (memory.root / "MEMORY.md").read_text() == f"- Costs {new}\n"
+    with pytest.raises(MatchError):
+        memory.edit("MEMORY.md", "C.sts", "x")
+
+
+def test_d13_what_stands_there_twice_is_refused_and_no_other_blank_line_goes(open_memory: OpenMemory) -> None:
+    page = "I live in New York.\n\n\nYork is nice.\n\n- alone: Delete me.\n- Delete me.\n\n\nEnd.\n"
+    memory = open_memory({"MEMORY.md": page})
+    with pytest.raises(MatchError, match="2 times, in lines 1, 4"):
+        memory.forget("MEMORY.md", "York")
+    memory.forget("MEMORY.md", "- Delete me.")
+    assert (memory.root / "MEMORY.md").read_text() == page.replace("- Delete me.\n", "")
+    memory.forget("MEMORY.md", "York", all=True)
+    assert "\n\n\n is nice.\n" in (memory.root / "MEMORY.md").read_text()
 
 
 def test_d15_only_a_missing_file_is_an_empty_one(open_memory: OpenMemory) -> None:
@@ -333,6 +353,13 @@ def test_d35_get_knows_aliases_missing_files_and_a_cap(open_memory: OpenMemory) 
     assert excerpt.truncated
     assert len(excerpt.text) < 100_000
     assert excerpt.total_lines == 20_000
+
+
+def test_d36_an_edit_can_delete(open_memory: OpenMemory) -> None:
+    memory = open_memory({"MEMORY.md": "- keep\n- gone by now\n"})
+    memory.edit("long_term", "- gone by now", "")
+    assert (memory.root / "MEMORY.md").read_text() == "- keep\n"
+    assert not memory.search("gone")
 
 
 def test_d37_the_floor_is_about_relevance_and_age_comes_after(open_memory: OpenMemory) -> None:

@@ -21,12 +21,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import vademecum
 from embedders import HashedEmbedder
 from memories import PATIENT, OpenMemory, paths, query, texts, write
 from store_support import python
 from vademecum import Memory
 from vademecum.backends import EmbeddedIndex
-from vademecum.errors import ProviderDownError
+from vademecum.cli import main
+from vademecum.errors import ProviderDownError, UsageError
+from vademecum.store.files import Document, append
+from vademecum.store.files import replace as replace_page
+from vademecum.store.paths import resolve
 from vademecum.types import Calibration, Chunk, Condition, Fingerprint, IndexSpec, Lane, Source
 
 if TYPE_CHECKING:
@@ -575,6 +580,77 @@ def test_3g_no_lock_is_held_while_the_model_works(open_memory: OpenMemory) -> No
     state = memory.root / ".vademecum"
     assert memory.sync().embedded == 8
     assert (held, len(embedder.batches)) == ([], 4)
+
+
+# -- 3-K, 3-L, 3-M: writing ------------------------------------------------------------------------------------------
+
+
+def test_3k_no_public_call_puts_a_new_text_in_the_place_of_a_whole_page(open_memory: OpenMemory) -> None:
+    """A model that is told to store something overwrites the day's file if it can. Here it can append, or name what is
+    to be changed."""
+    before = "# Today\n\n- The only copy.\n"
+    memory = open_memory({"memory/2026-01-11.md": before}, origin="agent")
+    memory.remember("# Today\n\n- Something else.", file="memory/2026-01-11.md")
+    assert (memory.root / "memory" / "2026-01-11.md").read_text().startswith(before)
+    with pytest.raises(UsageError):
+        memory.edit("memory/2026-01-11.md", "", "all of it")
+    assert not any(hasattr(memory, name) for name in ("write", "save", "replace", "overwrite", "put"))
+
+
+def test_3k_pages_are_changed_in_one_place_only() -> None:
+    """A second way to write would be without journal, lock and precondition. What may swap files is imported by the
+    one door, and by what keeps its own file in the private folder."""
+    source = Path(vademecum.__file__).parent
+    code = {file.relative_to(source).as_posix(): file.read_text(encoding="utf-8") for file in source.rglob("*.py")}
+    uses = re.compile(r"^from vademecum\.store\.disk import .*\b(swap|rename|unlink)\b", re.MULTILINE).search
+    assert {name for name, text in code.items() if uses(text)} == {"store/files.py", "knowledge/plan.py"}
+    writes = re.compile(r"""\.write_(text|bytes)\(|open\([^)]*["'][wax]b?["']""").search
+    rooms = ("store/", "knowledge/", "memory/", "writeback/", "tools/", "compat/")
+    assert {name for name, text in code.items() if name.startswith(rooms) and writes(text)} <= {
+        "store/disk.py",
+        "store/root.py",
+    }
+
+
+def test_3l_a_job_that_overwrites_the_memory_with_rubbish_is_taken_back_by_one_command(open_memory: OpenMemory) -> None:
+    page = "# Memory\n\n" + "".join(f"- Fact number {n}.\n" for n in range(40))
+    memory = open_memory({"MEMORY.md": page})
+    location = resolve(memory.root, "MEMORY.md")
+    replace_page(memory.root, location, Document("As an AI language model I cannot.\n"), by="dream", why="nightly")
+    memory.remember("Written since.")
+    assert main(["--root", str(memory.root), "log", "MEMORY.md"]) == 0
+    entry = next(entry for entry in memory.log("MEMORY.md") if entry.by == "dream")
+    assert main(["--root", str(memory.root), "undo", str(entry.id)]) == 0
+    text = location.file.read_text()
+    assert text.startswith(page)
+    assert "As an AI" not in text
+    assert "- Written since." in text
+
+
+def test_3l_past_its_limits_the_newest_is_told_and_the_writer_learns_what_is_not(open_memory: OpenMemory) -> None:
+    memory = open_memory({"MEMORY.md": "# Memory\n\n## Log\n\n" + "".join(f"- Fact {n}.\n" for n in range(400))})
+    (warning,) = memory.remember("The newest fact.").warnings
+    assert re.search(r"MEMORY.md has 405 lines and .* items cut from Log", warning)
+    context = memory.context(max_tokens=100_000)
+    assert "- The newest fact.\n" in context.text
+    assert "- Fact 0.\n" not in context.text
+    assert len(context.text.splitlines()) <= 202
+    assert "items cut from Log" in context.cut[0]
+    assert context.cut[0].removeprefix("MEMORY.md: ") in context.text
+
+
+def test_3m_no_secret_reaches_a_memory_by_way_of_a_model_through_any_door(open_memory: OpenMemory) -> None:
+    key = "ghp" + "_" + "a1B2c3D4e5F6" * 3
+    memory = open_memory({"x.md": "- place\n", "MEMORY.md": "- old\n"}, origin="agent")
+    location = resolve(memory.root, "MEMORY.md")
+    memory.remember(f"The key is {key}.", daily=True)
+    memory.edit("x.md", "place", f"place\n- {key}")
+    append(memory.root, location, f"- {key}", by="flush")
+    replace_page(memory.root, location, Document(f"- old\n- {key} in a dream\n"), by="dream")
+    pages = [file.read_text() for file in memory.root.rglob("*.md")]
+    assert sum("[redacted: api key]" in page for page in pages) == 3
+    assert not any(key in page for page in pages)
+    assert not memory.search(key, min_score=0.5)
 
 
 def test_3m_scopes_are_filtered_before_the_ranking(open_memory: OpenMemory) -> None:
