@@ -255,6 +255,8 @@ def test_whatever_happens_to_a_file_what_is_held_is_what_a_fresh_reading_gives(
                 assert [one._replace(time=None) for one in whole if one.position >= start] == [
                     one._replace(time=None) for one in fresh.said()["x.jsonl"]
                 ]
+                late = list(source.read("x.jsonl", 4))
+                assert [one[:3] for one in late] == [one[:3] for one in whole if one.position >= 4]
                 assert source.last("x.jsonl") == len(file.read_bytes().splitlines())
             else:
                 edit(file, action, value)

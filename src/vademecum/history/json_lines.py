@@ -52,17 +52,18 @@ class _Part:
 class _State:
     """What is known of a file: its first parts that are left out as too old, their lines, and the parts after them.
 
-    ``size`` is 0 while not all is known.
+    ``size`` is 0 while not all is known; ``written_at`` is when the file was last written to, in nanoseconds.
     """
 
     inode: int
+    written_at: int
     size: int
     skipped: int
     skipped_lines: int
     parts: tuple[_Part, ...] = ()
 
     def __str__(self) -> str:
-        numbers = (self.inode, self.size, self.skipped, self.skipped_lines)
+        numbers = (self.inode, self.written_at, self.size, self.skipped, self.skipped_lines)
         return " ".join([_FORM, *map(str, numbers), *(f"{part.name}={part.lines}" for part in self.parts)])
 
     @property
@@ -78,16 +79,18 @@ class _State:
             line += part.lines
 
 
-_is_state = re.compile(rf"{_FORM}(?: \d+){{4}}(?: [0-9a-f]+=\d+)*").fullmatch
+_is_state = re.compile(rf"{_FORM}(?: \d+){{5}}(?: [0-9a-f]+=\d+)*").fullmatch
 
 
 def _parsed(state: str | None) -> _State | None:
     if state is None or not _is_state(state):
         return None
     _, *rest = state.split(" ")
-    parts = (part.split("=") for part in rest[4:])
-    inode, size, skipped, skipped_lines = map(int, rest[:4])
-    return _State(inode, size, skipped, skipped_lines, tuple(_Part(name, int(lines)) for name, lines in parts))
+    parts = (part.split("=") for part in rest[5:])
+    inode, written_at, size, skipped, skipped_lines = map(int, rest[:5])
+    return _State(
+        inode, written_at, size, skipped, skipped_lines, tuple(_Part(name, int(lines)) for name, lines in parts)
+    )
 
 
 class JsonLines:
@@ -105,8 +108,9 @@ class JsonLines:
     def changed(self, known: Mapping[str, str]) -> Iterator[Stretch]:
         """See TurnSource.
 
-        A file that has grown, and in which the parts that are looked at are as they were, is taken for one that was
-        appended to. Any other is read whole, though only what changed is parsed.
+        A file that has grown, or was written to no later than before, and in which the parts that are looked at are as
+        they were, is taken for one that was at most appended to. Any other is read whole, though only what changed is
+        parsed.
         """
         told = known.get(self._path)
         before = _parsed(told)
@@ -139,13 +143,14 @@ class JsonLines:
     def _begun(self, stream: BinaryIO, before: _State | None, status: os.stat_result) -> _State:
         """What need not be read of the file, as far as that can be told."""
         skipped = max(0, _count_of_parts(status.st_size) - self._most)
-        if before is None or before.inode != status.st_ino or not _was_appended_to(stream, before, status.st_size):
-            return _State(status.st_ino, 0, skipped, _count_lines(stream, 0, skipped))
+        inode, written_at = status.st_ino, status.st_mtime_ns
+        if before is None or not _was_appended_to(stream, before, status):
+            return _State(inode, written_at, 0, skipped, _count_lines(stream, 0, skipped))
         drop = skipped - before.skipped
         whole = before.parts[:-1]  # the last one has grown
         lines = before.skipped_lines + sum(part.lines for part in whole[:drop])
         lines += _count_lines(stream, before.skipped + len(whole), skipped)
-        return _State(status.st_ino, 0, skipped, lines, whole[drop:])
+        return _State(inode, written_at, 0, skipped, lines, whole[drop:])
 
     def gone(self, known: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - there is one conversation in the file
         """See TurnSource."""
@@ -154,9 +159,8 @@ class JsonLines:
     def read(self, path: str, first: int) -> Iterator[Said]:  # noqa: ARG002 - there is one conversation in the file
         """See TurnSource."""
         with self._opened() as stream:
-            for number, line in enumerate(_lines(stream), 1):
-                if number >= first:
-                    yield from _said([line], number)[0]
+            for number, line in enumerate(_lines(stream, first), first):
+                yield from _said([line], number)[0]
 
     def last(self, path: str) -> int:  # noqa: ARG002 - there is one conversation in the file
         """See TurnSource."""
@@ -211,13 +215,28 @@ def _line(stream: BinaryIO, left: int, seen: Callable[[bytes], object]) -> tuple
     return (whole if length == len(whole) else None), length
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
+def _lines(stream: BinaryIO, first: int) -> Iterator[bytes | None]:
     size = os.fstat(stream.fileno()).st_size
-    position = 0
+    position = _to_number(stream, first)
     while position < size:
         line, length = _line(stream, size - position, len)
         yield line
         position += length
+
+
+def _to_number(stream: BinaryIO, number: int) -> int:
+    """Go to the beginning of a line, or to the end if there are fewer; returns where that is."""
+    position, left = 0, number - 1
+    while left and (block := stream.read(8 * PART)):
+        ends = block.count(b"\n")
+        if ends < left:
+            left, position = left - ends, position + len(block)
+            continue
+        end = -1
+        for _ in range(left):
+            end = block.index(b"\n", end + 1)
+        left, position = 0, position + end + 1
+    return stream.seek(position)
 
 
 def _count_lines(stream: BinaryIO, first: int, end: int, size: int | None = None) -> int:
@@ -233,9 +252,10 @@ def _count_lines(stream: BinaryIO, first: int, end: int, size: int | None = None
     return count
 
 
-def _was_appended_to(stream: BinaryIO, before: _State, size: int) -> bool:
-    """Whether the file is longer than it was and, as far as a few parts tell, begins as before."""
-    if not before.size < size or not before.size:
+def _was_appended_to(stream: BinaryIO, before: _State, status: os.stat_result) -> bool:
+    """Whether the file is as it was, or longer, and begins as before, as far as a few parts tell."""
+    same = before.size == status.st_size and before.written_at == status.st_mtime_ns
+    if before.inode != status.st_ino or not before.size or not (same or before.size < status.st_size):
         return False
     count = len(before.parts)
     for index in {count * step // _PROBES for step in range(_PROBES)} | {count - 1}:
