@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store_support import python
+from store_support import environment, python
 from transcripts import Counted, Cow, Reader, beside, chat, nested, plain, told
 from vademecum.errors import MissingFileError, UnreadableFileError
 from vademecum.history import Conversations, HistoryFile, json_lines, paths
@@ -405,6 +407,58 @@ os._exit(0)
     reader = Reader()
     reader.follow(IndexDb(COW, file))
     assert reader.texts() == ["zebra?"]
+
+
+@pytest.mark.parametrize("journal", ["WAL", "DELETE"])
+def test_locks_that_this_process_holds_on_the_database_survive_our_reading(tmp_path: Path, journal: str) -> None:
+    """Closing any descriptor of a file drops all of a process's locks on it, unless SQLite does it."""
+    made = Cow(tmp_path / "index.db", journal=journal)
+    made.say("one", "user", "zebra?")
+    made.db.execute("BEGIN IMMEDIATE")
+    Reader().follow(IndexDb(COW, made.file))
+    code = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None)
+try:
+    db.execute("BEGIN IMMEDIATE")
+except sqlite3.OperationalError as error:
+    print(error)
+"""
+    assert "locked" in python(code, made.file).stdout
+    made.db.execute("COMMIT")
+    made.close()
+
+
+@pytest.mark.parametrize("journal", ["WAL", "DELETE"])
+def test_what_is_read_while_another_process_writes_is_what_was_committed(tmp_path: Path, journal: str) -> None:
+    file = tmp_path / "index.db"
+    Cow(file, journal=journal).close()
+    code = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from transcripts import Cow
+for number in range(60):
+    cow = Cow(Path(sys.argv[1]), journal=sys.argv[3])
+    cow.db.execute("BEGIN IMMEDIATE")
+    for half in "ab":
+        cow.say("one", "user", f"{number}{half} " + "x" * 3000)
+    cow.db.execute("COMMIT")
+    if number % 7 == 0:
+        cow.close()
+"""
+    arguments = [sys.executable, "-c", code, str(file), str(Path(__file__).parent), journal]
+    with subprocess.Popen(arguments, env=environment()) as writer:
+        while writer.poll() is None:
+            with suppress(UnreadableFileError):  # written all the time, or locked
+                held = Reader()
+                held.follow(IndexDb(COW, file))
+                numbers = [text.split()[0] for text in held.texts()]
+                assert numbers == [f"{n}{half}" for n in range(len(numbers) // 2) for half in "ab"]
+    assert writer.returncode == 0
+    held = Reader()
+    held.follow(IndexDb(COW, file))
+    assert len(held.texts()) == 120
 
 
 def test_only_blocks_that_changed_are_read_again(cow: Cow) -> None:

@@ -31,7 +31,12 @@ def ask(file: Path, name: str, statement: str, parameters: Sequence[object] = ()
         for _ in range(_TRIES):
             file.stat()  # what is not there is told from what cannot be opened
             before, shared = _files(file), _is_in_use(file)
-            rows = _ask(file, name, shared, statement, parameters)
+            try:
+                rows = _ask(file, name, shared, statement, parameters)
+            except sqlite3.Error:
+                if shared or _files(file) == before:
+                    raise
+                continue
             # Without locks nobody was kept from writing meanwhile.
             if shared or _files(file) == before:
                 return rows

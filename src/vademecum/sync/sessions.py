@@ -266,7 +266,8 @@ def _inside(file: str, known: Mapping[str, Source]) -> dict[str, Source]:
     """The sources that come from a file."""
     if not file.endswith((paths.INDEX_DB, paths.OWN)):
         return {file: known[file]} if file in known else {}
-    return {path: source for path, source in known.items() if paths.file_of(path) == file}
+    spoken = ((path, source) for path, source in known.items() if source.kind == "session")
+    return {path: source for path, source in spoken if paths.file_of(path) == file}
 
 
 def _changed_at(stamp: str) -> float:

@@ -162,7 +162,8 @@ class Syncer:
         self.linked = found.linked
         todo = plan(found, known)
         tally = _Tally()
-        for done, file in enumerate(todo.to_read, 1):
+        # Notes first: a long transcript must not keep them waiting, nor their vectors.
+        for done, file in enumerate(sorted(todo.to_read, key=lambda file: file.spoken), 1):
             if self._stop.is_set():
                 break
             # File by file, so that what this process writes meanwhile need not wait for all of them.
