@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from store_support import environment, python
@@ -212,7 +212,13 @@ EDITS = st.lists(
 )
 
 
-def edit(file: Path, action: str, value: object) -> None:
+def edit(file: Path, action: str, value: object, time: int) -> None:
+    """Change a file at a time of its own: clocks of file systems are coarse."""
+    change(file, action, value)
+    os.utime(file, ns=(time, time))
+
+
+def change(file: Path, action: str, value: object) -> None:
     data = file.read_bytes()
     if action == "append":
         file.write_bytes(data + str(value).encode())
@@ -231,7 +237,13 @@ def edit(file: Path, action: str, value: object) -> None:
         file.write_bytes(data + plain("user", "soon")[: int(str(value))].encode())
 
 
+LONG = plain("user", "long" * 40)
+
+
 @settings(max_examples=300)
+@example(edits=[("append", LONG), ("cut", 57), ("follow", 0), ("unfinished", 1)], most_parts=3, part=64)
+@example(edits=[("append", "\n\n" + LONG * 2), ("follow", 0), ("insert", 0)], most_parts=3, part=64)
+@example(edits=[("append", LONG), ("follow", 0), ("append", LONG), ("killed", 1)], most_parts=3, part=64)
 @given(edits=EDITS, most_parts=st.sampled_from([3, 1000]), part=st.sampled_from([64, 256]))
 def test_whatever_happens_to_a_file_what_is_held_is_what_a_fresh_reading_gives(
     edits: list[tuple[str, object]], most_parts: int, part: int
@@ -243,7 +255,7 @@ def test_whatever_happens_to_a_file_what_is_held_is_what_a_fresh_reading_gives(
         file.write_bytes(b"")
         reader = Reader()
         source = JsonLines("x.jsonl", SHARED, lambda: file.open("rb"), most_parts * part)
-        for action, value in [*edits, ("follow", 0)]:
+        for time, (action, value) in enumerate([*edits, ("follow", 0)], 1):
             if action == "killed":
                 reader.follow(source, int(str(value)))
             elif action == "follow":
@@ -261,7 +273,20 @@ def test_whatever_happens_to_a_file_what_is_held_is_what_a_fresh_reading_gives(
                 assert [one[:3] for one in late] == [one[:3] for one in whole if one.position >= 4]
                 assert source.last("x.jsonl") == len(file.read_bytes().splitlines())
             else:
-                edit(file, action, value)
+                edit(file, action, value, time)
+
+
+def test_a_change_of_equal_size_at_the_same_time_is_seen(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    big(file, 3000)
+    os.utime(file, ns=(1, 1))
+    reader = Reader()
+    reader.follow(lines_of(file))
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b"question 1500 ", b"QUESTION 1500 "))
+    os.utime(file, ns=(1, 1))
+    reader.follow(lines_of(file))
+    assert any(text.startswith("QUESTION 1500") for text in reader.texts())
 
 
 # -- Dexter ------------------------------------------------------------------------------------------------------------

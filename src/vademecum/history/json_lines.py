@@ -25,7 +25,7 @@ from hashlib import sha256
 from typing import Any, BinaryIO
 
 from vademecum.errors import UnreadableFileError
-from vademecum.history.said import Said, Stretch, message, time_of
+from vademecum.history.said import Said, Stretch, digest, message, time_of
 from vademecum.types import Scope
 
 #: A part holds the lines that begin within so many bytes.
@@ -38,6 +38,7 @@ _FORM = "lines-1"
 _PROBES = 8
 #: So many parts are written before it is noted how far one got; the note names all of them.
 _PARTS_TO_NOTE = 32
+_EDGE = 4096
 _PUT_IN = ("isMeta", "isSidechain", "isCompactSummary", "isApiErrorMessage")
 _is_echo = re.compile(r"<(?:command-|local-command-|bash-)").match
 
@@ -52,7 +53,8 @@ class _Part:
 class _State:
     """What is known of a file: its first parts that are left out as too old, their lines, and the parts after them.
 
-    ``size`` is 0 while not all is known; ``written_at`` is when the file was last written to, in nanoseconds.
+    ``size`` is 0 while not all is known; ``written_at`` is when the file was last written to, in nanoseconds; ``edges``
+    names what stands at its beginning and end.
     """
 
     inode: int
@@ -60,11 +62,12 @@ class _State:
     size: int
     skipped: int
     skipped_lines: int
+    edges: str
     parts: tuple[_Part, ...] = ()
 
     def __str__(self) -> str:
         numbers = (self.inode, self.written_at, self.size, self.skipped, self.skipped_lines)
-        return " ".join([_FORM, *map(str, numbers), *(f"{part.name}={part.lines}" for part in self.parts)])
+        return " ".join([_FORM, *map(str, numbers), self.edges, *(f"{part.name}={part.lines}" for part in self.parts)])
 
     @property
     def end(self) -> int:
@@ -79,18 +82,16 @@ class _State:
             line += part.lines
 
 
-_is_state = re.compile(rf"{_FORM}(?: \d+){{5}}(?: [0-9a-f]+=\d+)*").fullmatch
+_is_state = re.compile(rf"{_FORM}(?: \d+){{5}} [0-9a-f]+(?: [0-9a-f]+=\d+)*").fullmatch
 
 
 def _parsed(state: str | None) -> _State | None:
     if state is None or not _is_state(state):
         return None
     _, *rest = state.split(" ")
-    parts = (part.split("=") for part in rest[5:])
     inode, written_at, size, skipped, skipped_lines = map(int, rest[:5])
-    return _State(
-        inode, written_at, size, skipped, skipped_lines, tuple(_Part(name, int(lines)) for name, lines in parts)
-    )
+    parts = tuple(_Part(name, int(lines)) for name, lines in (part.split("=") for part in rest[6:]))
+    return _State(inode, written_at, size, skipped, skipped_lines, rest[5], parts)
 
 
 class JsonLines:
@@ -108,16 +109,16 @@ class JsonLines:
     def changed(self, known: Mapping[str, str]) -> Iterator[Stretch]:
         """See TurnSource.
 
-        A file that has grown, or was written to no later than before, and in which the parts that are looked at are as
-        they were, is taken for one that was at most appended to. Any other is read whole, though only what changed is
-        parsed.
+        A file that has grown, and in which the parts that are looked at are as they were, is taken for one that was
+        appended to. Any other is read whole, though only what changed is parsed; but not what is too old to be searched
+        if the file was not written to since.
         """
         told = known.get(self._path)
         before = _parsed(told)
         with self._opened() as stream:
             status = os.fstat(stream.fileno())
             now = self._begun(stream, before, status)
-            if before is None or before.skipped != now.skipped:
+            if before is None or (before.skipped, before.skipped_lines) != (now.skipped, now.skipped_lines):
                 yield self._stretch(1, now.skipped_lines + 1 if before else None, str(now))
             yield from self._from(stream, now, before, status.st_size, told)
 
@@ -142,15 +143,18 @@ class JsonLines:
 
     def _begun(self, stream: BinaryIO, before: _State | None, status: os.stat_result) -> _State:
         """What need not be read of the file, as far as that can be told."""
-        skipped = max(0, _count_of_parts(status.st_size) - self._most)
-        inode, written_at = status.st_ino, status.st_mtime_ns
+        inode, written_at, size = status.st_ino, status.st_mtime_ns, status.st_size
+        skipped, edges = max(0, _count_of_parts(size) - self._most), _edges(stream, size)
         if before is None or not _was_appended_to(stream, before, status):
-            return _State(inode, written_at, 0, skipped, _count_lines(stream, 0, skipped))
+            same = before is not None and (before.inode, before.written_at, before.size) == (inode, written_at, size)
+            lines = before.skipped_lines if before is not None and same else _count_lines(stream, 0, skipped)
+            return _State(inode, written_at, 0, skipped, lines, edges)
         drop = skipped - before.skipped
-        whole = before.parts[:-1]  # the last one has grown
+        # The last line may have grown, and begins in the last part that has any.
+        whole = before.parts[: max((n for n, part in enumerate(before.parts) if part.lines), default=0)]
         lines = before.skipped_lines + sum(part.lines for part in whole[:drop])
         lines += _count_lines(stream, before.skipped + len(whole), skipped)
-        return _State(inode, written_at, 0, skipped, lines, whole[drop:])
+        return _State(inode, written_at, 0, skipped, lines, edges, whole[drop:])
 
     def gone(self, known: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - there is one conversation in the file
         """See TurnSource."""
@@ -252,10 +256,19 @@ def _count_lines(stream: BinaryIO, first: int, end: int, size: int | None = None
     return count
 
 
+def _edges(stream: BinaryIO, size: int) -> str:
+    """Names the first and the last bytes of the first ``size`` of a file."""
+    stream.seek(0)
+    head = stream.read(min(_EDGE, size))
+    stream.seek(max(size - _EDGE, 0))
+    return digest((head, stream.read(min(_EDGE, size))))
+
+
 def _was_appended_to(stream: BinaryIO, before: _State, status: os.stat_result) -> bool:
-    """Whether the file is as it was, or longer, and begins as before, as far as a few parts tell."""
-    same = before.size == status.st_size and before.written_at == status.st_mtime_ns
-    if before.inode != status.st_ino or not before.size or not (same or before.size < status.st_size):
+    """Whether the file is longer than it was and begins as before, as far as a few parts tell."""
+    if before.inode != status.st_ino or not 0 < before.size < status.st_size:
+        return False
+    if _edges(stream, before.size) != before.edges:
         return False
     count = len(before.parts)
     for index in {count * step // _PROBES for step in range(_PROBES)} | {count - 1}:
