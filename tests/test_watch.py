@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import json
 import mmap
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,9 +25,15 @@ from memories import rows, write
 from store_support import environment, python, small_disk
 from vademecum import Memory
 from vademecum.errors import ProviderDownError
+from vademecum.settings import WatchSettings
 from vademecum.store.ignore import IGNORE_FILE
+from vademecum.store.layout import detect
+from vademecum.store.mounts import Mounts
+from vademecum.store.places import Places
 from vademecum.sync import changes, notify
-from watching import BY_EVENTS, BY_LOOKING, Told, descriptors, settings, until
+from vademecum.sync.watch import Watcher
+from vademecum.types import SyncReport
+from watching import BY_LOOKING, Told, descriptors, settings, until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs inotify")
 pytestmark = linux
@@ -61,13 +71,20 @@ class Watched:
 
 
 @contextmanager
-def watched(root: Path, pages: dict[str, str] = PAGES, **options: object) -> Iterator[Watched]:
+def opened(root: Path, pages: dict[str, str] = PAGES, **options: object) -> Iterator[Watched]:
     write(root, pages)
     told = Told()
     with Memory.open(root, **{"settings": settings(), **options}) as memory, memory.watch(told):
         told.started()
-        until(lambda: memory._core.watching._watcher.changes.certain() is not None)
         yield Watched(memory, told)
+
+
+@contextmanager
+def watched(root: Path, pages: dict[str, str] = PAGES, **options: object) -> Iterator[Watched]:
+    """The same, once events can be relied upon."""
+    with opened(root, pages, **options) as it:
+        until(lambda: it.memory._core.watching.mark() is not None)
+        yield it
 
 
 ROME = "topics/travel/rome.md"
@@ -544,8 +561,6 @@ sys.exit(main())
 
 @pytest.mark.parametrize(("limit", "most"), [("max_inotify_instances", 0), ("max_inotify_watches", 2)])
 def test_without_capacity_for_events_there_is_one_warning_and_polling(tmp_path: Path, limit: str, most: int) -> None:
-    import json
-
     if subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True, check=False).returncode:
         pytest.skip("may not make a user namespace here")
     root = tmp_path / "notes"
@@ -619,6 +634,26 @@ def test_a_root_that_is_a_link_is_watched_where_it_leads(tmp_path: Path) -> None
         it.becomes(EDITED)
 
 
+def test_conversations_are_followed_wherever_they_are_kept(tmp_path: Path) -> None:
+    """In a file beside the notes, in Dexter's folder beside the memory, which comes later, and in our own history."""
+    root = tmp_path / ".dexter/memory"
+    write(root, {"2026-01-01.md": "a quiet day"})
+    told = Told()
+    looking = settings(WatchSettings(debounce_ms=20, heartbeat_s=86_400, poll_s=0.05))
+    with Memory.open(root, settings=looking) as memory, memory.watch(told):
+        told.started()
+        it = Watched(memory, told)
+        turn = {"id": "1", "timestamp": "2026-01-02T10:00:00Z", "userMessage": "a giraffe?", "agentResponse": "yes"}
+        write(root, {"talk.jsonl": json.dumps({"role": "user", "content": "a zebra?"}) + "\n"})
+        write(tmp_path / ".dexter", {"messages/chat_history.json": json.dumps({"messages": [turn]})})
+        memory.history.append(
+            "talk", [{"role": "user", "content": "an okapi?"}, {"role": "assistant", "content": "no"}]
+        )
+        for word in ("quiet", "zebra", "giraffe", "okapi"):
+            until(lambda w=word: any(w in text for text in it.texts().values()))
+        assert "look" not in told.causes
+
+
 def test_extra_folders_are_watched_wherever_they_are_and_whenever_they_come(tmp_path: Path) -> None:
     vault, late = tmp_path / "vault", tmp_path / "late"
     write(vault, {"sub/page.md": "a giraffe", ".obsidian/x.md": "x"})
@@ -663,11 +698,72 @@ def test_what_a_mount_brings_and_takes_is_seen(tmp_path: Path) -> None:
         assert not it.memory.search("okapi").hits
 
 
+def test_a_share_that_tells_of_nothing_is_looked_at_and_its_failures_are_survived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network drive: what others write there causes no event, and now and then it cannot be reached."""
+    monkeypatch.setattr(Mounts, "silent", lambda *_: "nfs4 at /mnt/share")
+    monkeypatch.setattr(notify.FolderEvents, "told", lambda *_: None)
+    slow = settings(WatchSettings(debounce_ms=20, heartbeat_s=86_400, poll_s=0.05))
+    with opened(tmp_path / "notes", settings=slow) as it:
+        assert "nfs4 at /mnt/share does not tell" in it.memory._core.watching.notices[0]
+        assert it.memory._core.watching.mark() is None
+        in_place(it.root)
+        it.becomes(EDITED)
+        original, unreachable = os.scandir, OSError(errno.EHOSTDOWN, "Host is down")
+        gate = threading.Event()
+
+        def scandir(*arguments: object) -> object:
+            if not gate.is_set() and str(it.root) in str(arguments[0]):
+                raise unreachable
+            return original(*arguments)  # type: ignore[call-overload]
+
+        monkeypatch.setattr(os, "scandir", scandir)
+        monkeypatch.setattr(Places, "glance", lambda *_: None)
+        write(it.root, {"new.md": "a giraffe"})
+        until(lambda: "Host is down" in str(it.told.rounds[-1].error))
+        gate.set()
+        it.becomes({**EDITED, "new.md": "giraffe"})
+
+
 # Under load.
 
 
+def test_a_watcher_has_little_to_do_while_nothing_happens(tmp_path: Path) -> None:
+    with watched(tmp_path / "notes") as it:
+        before = time.process_time()
+        time.sleep(1.0)
+        assert time.process_time() - before < 0.3
+        assert it.told.causes == ["start"]
+
+
+def test_looking_takes_a_small_share_of_the_time_however_long_it_takes(tmp_path: Path) -> None:
+    write(tmp_path, PAGES)
+    began: list[float] = []
+
+    def read() -> SyncReport:
+        began.append(time.monotonic())
+        time.sleep(0.1)
+        return SyncReport()
+
+    watcher = Watcher(Places(detect(tmp_path)), BY_LOOKING, read, SyncReport, str, lambda _: None)
+    try:
+        until(lambda: len(began) == 3)
+    finally:
+        watcher.close()
+    assert min(later - sooner for sooner, later in pairwise(began)) > 1.5
+
+
+def test_many_changes_are_few_rounds(tmp_path: Path) -> None:
+    with watched(tmp_path / "notes") as it:
+        for number in range(500):
+            write(it.root, {f"many/{number}.md": "x", "MEMORY.md": f"the new zebra {number}"})
+        it.becomes({**EDITED, **{f"many/{number}.md": "x" for number in range(500)}})
+        assert len(it.told.rounds) < 100
+
+
 def test_constant_change_is_indexed_before_it_ends(tmp_path: Path) -> None:
-    patient = settings(BY_EVENTS.__class__(debounce_ms=200, heartbeat_s=86_400, poll_s=86_400))
+    patient = settings(WatchSettings(debounce_ms=200, heartbeat_s=86_400, poll_s=86_400))
     with watched(tmp_path / "notes", settings=patient) as it:
         stop = threading.Event()
 

@@ -19,6 +19,7 @@ import pytest
 from memories import query, write
 from store_support import environment
 from vademecum import Memory
+from vademecum.settings import WatchSettings
 from vademecum.store.places import Places
 from vademecum.sync.notify import FolderEvents
 from watching import Told, settings, until
@@ -50,7 +51,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
 def memory(tmp_path: Path, looks: Looks) -> Iterator[Memory]:
     """Watched; the watcher hears of changes and does nothing about them for a day, so that all depends on searches."""
     write(tmp_path / "parent/notes", {f"topics/{number}.md": f"the zebra{number}\n" for number in range(20)})
-    lazy = settings(settings().watch.__class__(debounce_ms=3_600_000, heartbeat_s=86_400, poll_s=86_400))
+    lazy = settings(WatchSettings(debounce_ms=3_600_000, heartbeat_s=86_400, poll_s=86_400))
     told = Told()
     with Memory.open(tmp_path / "parent/notes", settings=lazy) as opened, opened.watch(told):
         told.started()

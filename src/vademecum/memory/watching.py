@@ -48,7 +48,7 @@ class Watching:
             self._listeners[number] = tell
             if self._watcher is None:
                 core = self._core
-                self._watcher = Watcher(core.places, settings, core.read_files, core.embed, self._tell)
+                self._watcher = Watcher(core.places, settings, core.read_files, core.embed, self._elsewhere, self._tell)
         return lambda: self._remove(number)
 
     def _remove(self, number: int) -> None:
@@ -86,8 +86,7 @@ class Watching:
         changes = None if watcher is None else watcher.changes.certain()
         if changes is None:
             return None
-        sessions = self._core.sessions
-        return Mark(changes, self._generation(), "" if sessions is None else sessions.elsewhere())
+        return Mark(changes, self._generation(), self._elsewhere())
 
     def known(self, mark: Mark | None) -> SyncReport | None:
         """What was reported when the index was seen to equal the folder, if neither has changed since."""
@@ -102,6 +101,10 @@ class Watching:
         """
         as_good = mark is not None and not linked and not report.failed and mark.generation == self._generation()
         self._known = (mark, report) if mark is not None and as_good else None
+
+    def _elsewhere(self) -> str:
+        sessions = self._core.sessions
+        return "" if sessions is None else sessions.elsewhere()
 
     def _generation(self) -> int:
         with self._core.open_index().reader() as reader:

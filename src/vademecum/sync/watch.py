@@ -29,8 +29,8 @@ class Watcher:
     """Has an index follow its folder. Safe to share between threads.
 
     ``read`` brings the text up to date and ``embed`` fetches vectors; both report. Neither is called twice at a time,
-    and ``read`` never waits for ``embed``. ``tell`` gets what is worth telling, from threads of the watcher, and must
-    not raise.
+    and ``read`` never waits for ``embed``. ``elsewhere`` gives a text that changes with what is to be read and stands
+    outside ``places``. ``tell`` gets what is worth telling, from threads of the watcher, and must not raise.
     """
 
     def __init__(
@@ -39,11 +39,14 @@ class Watcher:
         settings: WatchSettings,
         read: Callable[[], SyncReport],
         embed: Callable[[], SyncReport],
+        elsewhere: Callable[[], str],
         tell: Callable[[WatchRound], None],
     ) -> None:
         self._settings = settings
         self._read = read
         self._embed = embed
+        self._elsewhere = elsewhere
+        self._seen_elsewhere = ""
         self._tell = tell
         self._wake = threading.Condition()
         self._first: float | None = None
@@ -97,8 +100,10 @@ class Watcher:
             pause = min(settings.poll_s * 2.0 ** (self._failures - 1), _LONGEST_PAUSE_S)
         period = settings.heartbeat_s if self.changes.unreliable is None else settings.poll_s
         look_at = ended + max(period, self._cost_s * _IDLE_SHARE, pause)
-        with self._wake:
-            while not self._stopped:
+        while True:
+            with self._wake:
+                if self._stopped:
+                    return None
                 change_at = inf
                 if self._first is not None:
                     due = min(self._last + debounce_s, self._first + debounce_s * MOST_DEBOUNCES)
@@ -108,8 +113,15 @@ class Watcher:
                     return "change"
                 if now >= look_at:
                     return "look"
-                self._wake.wait(min(change_at, look_at) - now)
-        return None
+                told = self._wake.wait(min(change_at, look_at, now + settings.poll_s) - now)
+            if not told and self._look_elsewhere() != self._seen_elsewhere:
+                self._note_change()
+
+    def _look_elsewhere(self) -> str:
+        try:
+            return self._elsewhere()
+        except Exception as failure:
+            return _reason(failure)
 
     def _round(self, cause: Cause) -> None:
         began = time.monotonic()
@@ -118,6 +130,7 @@ class Watcher:
             self.changes.prepare()
             with self._wake:
                 self._first, before = None, self.changes.count
+            self._seen_elsewhere = self._look_elsewhere()
             report = self._read()
             if cause == "look" and (report.chunks or report.removed):
                 self.changes.lost(before)
