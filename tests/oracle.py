@@ -17,6 +17,7 @@ from vademecum.types import (
     ChunkRow,
     Collected,
     Condition,
+    Finding,
     Fingerprint,
     Frequencies,
     Health,
@@ -190,6 +191,9 @@ class MemoryIndex:
 
     def record(self, key: str, value: str) -> None:
         self.recorded[key] = value
+
+    def examine(self, fix: bool) -> Sequence[Finding]:
+        return []
 
     def distrust(self) -> None:
         self.distrusted = set(self.sources)

@@ -12,6 +12,7 @@ from vademecum.types import (
     Chunk,
     ChunkRow,
     Collected,
+    Finding,
     Fingerprint,
     Frequencies,
     Health,
@@ -145,6 +146,10 @@ class IndexBackend(Protocol):
         (None: all), if they were last used before ``before``, a Unix time; and texts that no chunk has, with their
         vectors, if they were made before that time. Ids are never given again. ``dry_run`` only counts.
         """
+        ...
+
+    def examine(self, fix: bool) -> Sequence[Finding]:
+        """Look for what is wrong in the index's own tables, and mend it if ``fix``; reads all of them."""
         ...
 
     def distrust(self) -> None:

@@ -251,6 +251,22 @@ class Health:
     lanes: tuple[Lane, ...] = ()
 
 
+#: "wrong" can be mended or lived with, "note" is worth knowing, "skipped" could not be looked at.
+FindingState: TypeAlias = Literal["ok", "note", "skipped", "fixed", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found: ``what`` about ``where`` (a file, a lane, a page), and the way out, which a "fixed" one has
+    taken."""
+
+    check: str
+    state: FindingState
+    where: str
+    what: str
+    fix: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Collected:
     """What a collection removed, or would remove (``dry_run``).

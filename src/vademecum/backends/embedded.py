@@ -15,13 +15,25 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vademecum.backends.examination import Examination
 from vademecum.backends.snapshot import EmbeddedReader
 from vademecum.backends.sweep import Sweep, reclaim
 from vademecum.errors import IndexReplacedError, IndexUnavailableError
 from vademecum.index import conditions, rows, schema
 from vademecum.settings import AnnSettings
 from vademecum.sqlite import CLOSED, Connection, ReaderPool, connect, exclusive, migrate, snapshot, translated
-from vademecum.types import Calibration, Chunk, Collected, Fingerprint, Health, IndexSpec, Lane, MissingText, Source
+from vademecum.types import (
+    Calibration,
+    Chunk,
+    Collected,
+    Finding,
+    Fingerprint,
+    Health,
+    IndexSpec,
+    Lane,
+    MissingText,
+    Source,
+)
 from vademecum.vectors import calibration, notes, store
 from vademecum.vectors.graphs import Graphs
 from vademecum.vectors.mapped import VectorMap
@@ -257,6 +269,10 @@ class EmbeddedIndex:
                 return reclaim(connection), ()
         except IndexUnavailableError as error:
             return 0, ((VECTORS_FILE, f"the room won inside the file stays there for now: {error}"),)
+
+    def examine(self, fix: bool) -> Sequence[Finding]:
+        """Look for what is wrong in both files, and mend it if ``fix``; reads all of them."""
+        return list(Examination(self._read, self._transaction, _LINK.format(which="text_id IS NULL")).run(fix))
 
     def distrust(self) -> None:
         """Have every source written anew when it is next replaced; until then the old rows answer."""

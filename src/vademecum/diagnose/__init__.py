@@ -2,6 +2,7 @@
 
 from vademecum.diagnose.bench import Speed, measure
 from vademecum.diagnose.chunks import InspectedChunk, InspectedPage, inspect_page
+from vademecum.diagnose.doctor import Patient, examine
 from vademecum.diagnose.query import Expected, InspectedCandidate, InspectedQuery, Target, inspect_query
 
 __all__ = [
@@ -10,8 +11,10 @@ __all__ = [
     "InspectedChunk",
     "InspectedPage",
     "InspectedQuery",
+    "Patient",
     "Speed",
     "Target",
+    "examine",
     "inspect_page",
     "inspect_query",
     "measure",

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from vademecum.history import Salvaged
 from vademecum.memory.aio_history import AsyncConversations
@@ -20,6 +20,7 @@ from vademecum.types import (
     Diff,
     Edited,
     Excerpt,
+    Finding,
     LogEntry,
     SearchResult,
     Status,
@@ -27,6 +28,9 @@ from vademecum.types import (
     WatchRound,
     Written,
 )
+
+if TYPE_CHECKING:
+    from vademecum.diagnose import InspectedPage, InspectedQuery
 
 
 class AsyncMemory:
@@ -113,6 +117,18 @@ class AsyncMemory:
     async def gc(self, **options: Any) -> Collected:
         """See `Memory.gc`."""
         return await asyncio.to_thread(self.memory.gc, **options)
+
+    async def doctor(self, **options: Any) -> tuple[Finding, ...]:
+        """See `Memory.doctor`."""
+        return await asyncio.to_thread(self.memory.doctor, **options)
+
+    async def inspect_chunks(self, path: str) -> InspectedPage:
+        """See `Memory.inspect_chunks`."""
+        return await asyncio.to_thread(self.memory.inspect_chunks, path)
+
+    async def inspect_query(self, query: str, **options: Any) -> InspectedQuery:
+        """See `Memory.inspect_query`."""
+        return await asyncio.to_thread(self.memory.inspect_query, query, **options)
 
     async def status(self) -> Status:
         """See `Memory.status`."""

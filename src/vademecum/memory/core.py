@@ -156,6 +156,13 @@ class Core:
         if identity(self.root) != self._identity:
             check_mounted(self.root)
 
+    def mend(self) -> None:
+        """Set aside whatever of the index is damaged, which reads all of it, and open what is left."""
+        with self._opening:
+            self._close_index()
+            self.notices += tuple(("", notice) for notice in opening.set_aside(self.state_folder()))
+            self._open()
+
     def distrust(self) -> None:
         """Have the next sync write every row anew; an index that could not be opened is set aside and begun anew."""
         if self.index is None:

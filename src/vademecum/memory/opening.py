@@ -68,12 +68,14 @@ def open_index(
         try:
             return EmbeddedIndex(folder, spec, ann), notices
         except IndexCorruptError:
-            notices += _set_aside(folder)
+            # Damage that a check does not find is still damage; the index is the one that costs nothing to build.
+            notices += set_aside(folder, (INDEX_FILE,))
     return EmbeddedIndex(folder, spec, ann), notices
 
 
-def _set_aside(folder: Path) -> tuple[str, ...]:
-    broken = [folder / name for name in (INDEX_FILE, VECTORS_FILE) if damaged(folder / name)]
-    # Damage that a check does not find is still damage; the index is the one that costs nothing to build.
-    targets = [(path, quarantine(path, time.time())) for path in broken or [folder / INDEX_FILE]]
+def set_aside(folder: Path, otherwise: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Move those of the index's files out of the way that a check finds damaged, or else ``otherwise``; all of them are
+    read. Returns notices. Nobody may have them open in this process."""
+    broken = [name for name in (INDEX_FILE, VECTORS_FILE) if damaged(folder / name)]
+    targets = [(folder / name, quarantine(folder / name, time.time())) for name in broken or otherwise]
     return tuple(f"{path} was damaged: kept as {target.name}, built anew" for path, target in targets)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from vademecum.errors import UsageError
+from vademecum.errors import IndexUnavailableError, StoreError, UsageError
 from vademecum.memory import arguments
 from vademecum.memory.asking import asked
 from vademecum.memory.core import Core
 from vademecum.memory.reading import Reading
 from vademecum.memory.upkeep import KEEP_DAYS, collect
 from vademecum.settings import Settings
-from vademecum.types import Collected, Viewer
+from vademecum.types import Collected, Finding, Viewer
 
 if TYPE_CHECKING:
     from vademecum.diagnose import InspectedPage, InspectedQuery
@@ -38,6 +38,39 @@ class Tending:
         meanwhile. Raises StoreError, and removes nothing, while files cannot be read.
         """
         return collect(self._core, keep_days, arguments.flag("dry_run", dry_run))
+
+    def doctor(self, *, fix: bool = False) -> tuple[Finding, ...]:
+        """Look at everything that can be wrong, and mend what can be mended if ``fix``.
+
+        That is: folder and permissions, what writes left behind, journal and history, clock and zone, native code, the
+        provider, and all tables of the index, which takes a while. Mending deletes no text of a page; what of the index
+        is damaged beyond repair is set aside and built anew. Raises nothing: what cannot be looked at is a finding.
+        """
+        from vademecum.diagnose import Patient, examine
+
+        core = self._core
+        arguments.flag("fix", fix)
+        try:
+            state = core.state_folder()
+        except (IndexUnavailableError, StoreError) as error:
+            return (Finding("folder", "wrong", str(core.root), str(error), "do what the message says"),)
+        patient = Patient(
+            layout=core.layout,
+            places=core.places,
+            zone=core.settings.timezone,
+            today=core.today(),
+            state=state,
+            # Itself, and not behind the guard that leaves it alone after an outage.
+            embedder=None if core.embedding.embedder is None else core.embedding.embedder.embedder,
+            reason=core.embedding.used_reason,
+            index=core.open_index,
+            sync=core.read_files,
+            mend=core.mend,
+            history=core.history,
+            notices=core.notices,
+        )
+        found = examine(patient, fix)
+        return tuple(finding for path, finding in found if self._reading.may_read(path))
 
     def inspect_chunks(self, path: str) -> InspectedPage:
         """What the index holds of the page at ``path``, which may be "long_term" or "daily": each chunk with its lines,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 # Hidden, so that no scan takes it for a page. One name is enough under the root's lock, and what a killed process
 # left behind is cleared by the next write to the folder.
-_TEMPORARY = ".vademecum-write.tmp"
+TEMPORARY = ".vademecum-write.tmp"
 # A name may have become a link or a pipe since it was checked. Zero where a system does not know the flag.
 SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE
@@ -23,7 +23,7 @@ def stamp(state: os.stat_result) -> str:
 def swap(file: Path, data: bytes, old: os.stat_result | None) -> bool:
     """Put ``data`` in the place of ``old`` in one step; False if ``old`` is no longer what is there."""
     _make_folders(file.parent)
-    temporary = file.with_name(_TEMPORARY)
+    temporary = file.with_name(TEMPORARY)
     temporary.unlink(missing_ok=True)
     try:
         _write_through(temporary, data, old)
