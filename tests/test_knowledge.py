@@ -472,3 +472,106 @@ def test_asyncio_programs_have_the_same_pages(tmp_path: Path) -> None:
             assert [reference.label for reference in (await knowledge.check()).broken] == ["2"]
 
     asyncio.run(use())
+
+
+# -- undo -----------------------------------------------------------------------------------------------------------
+
+
+def _all(memory: Memory) -> dict[str, str]:
+    return {
+        path.relative_to(memory.root).as_posix(): path.read_text(encoding="utf-8") for path in memory.root.rglob("*.md")
+    }
+
+
+_OPERATIONS: list[Callable[[Memory], object]] = [
+    lambda memory: memory.knowledge.create("finance/new.md", "# New"),
+    lambda memory: memory.knowledge.create("finance/etf.md", "# Other\n\nwords", overwrite=True),
+    lambda memory: memory.knowledge.import_files("in", [("a.md", b"# A"), ("b.md", b"# B")]),
+    lambda memory: memory.knowledge.move(["finance/etf.md", "metals/gold.md"], "funds"),
+    lambda memory: memory.knowledge.rename("finance/etf.md", "funds.md"),
+    lambda memory: memory.knowledge.rename("finance", "money"),
+    lambda memory: memory.knowledge.delete(["finance", "metals/gold.md"], recursive=True),
+]
+
+
+@pytest.mark.parametrize("operate", _OPERATIONS)
+def test_an_operation_is_taken_back_as_a_whole_and_that_too(
+    open_memory: OpenMemory, operate: Callable[[Memory], object]
+) -> None:
+    memory = open_memory({**LINKED, "knowledge/index.md": INDEX})
+    memory.knowledge.create("first.md", "# First")
+    before = _all(memory)
+    operate(memory)
+    after = _all(memory)
+    undone = memory.undo()
+    assert _all(memory) == before
+    assert all((memory.root / path).exists() for path in paths(memory.search("ETFs gold first other words", wait_ms=0)))
+    again = memory.undo(undone.id)
+    assert _all(memory) == after
+    assert (undone.by, again.undoes) == ("person", undone.id)
+    # Each further one steps back by one operation.
+    memory.undo(again.id)
+    memory.undo()
+    assert "First" not in _page(memory, "knowledge/index.md")
+    assert not (memory.root / "knowledge/first.md").exists()
+    with pytest.raises(UsageError, match="there is nothing to undo"):
+        memory.undo()
+
+
+def test_an_older_operation_is_taken_back_although_the_index_has_gone_on(open_memory: OpenMemory) -> None:
+    memory = open_memory({**LINKED, "knowledge/index.md": INDEX})
+    memory.knowledge.create("a.md", "# A")
+    number = memory.log("knowledge/a.md")[0].id
+    memory.knowledge.create("b.md", "# B")
+    memory.knowledge.move("b.md", "x")
+    memory.undo(number)
+    checked = memory.knowledge.check()
+    assert (checked.unlisted, checked.stale) == ((), ())
+    assert "a.md" not in _page(memory, "knowledge/index.md")
+    assert "- [B](./x/b.md)" in _page(memory, "knowledge/index.md")
+    # What mended the index is part of that undo, and no step of its own.
+    memory.undo()
+    assert (memory.root / "knowledge/b.md").exists()
+
+
+def test_an_operation_that_cannot_be_taken_back_whole_is_not_taken_back_at_all(open_memory: OpenMemory) -> None:
+    memory = open_memory(LINKED)
+    memory.knowledge.move("finance/etf.md", "funds")
+    memory.edit("MEMORY.md", "[the ETFs](knowledge/funds/etf.md#core)", "[other](knowledge/funds/etf.md)")
+    before = _all(memory)
+    with pytest.raises(ConflictError, match=r"MEMORY\.md: lines 1-1 were changed again"):
+        memory.undo(memory.log("knowledge/funds/etf.md")[-1].id)
+    assert _all(memory) == before
+    memory.undo()
+    memory.undo()
+    assert _page(memory, "MEMORY.md") == LINKED["MEMORY.md"]
+    assert (memory.root / "knowledge/finance/etf.md").exists()
+
+
+def test_somebody_elses_private_links_come_back_with_an_undo_or_stand_in_no_ones_way(open_memory: OpenMemory) -> None:
+    theirs = "memory/users/bob/knowledge/his.md"
+    ann, bob = open_memory(PRIVATE, user="ann"), open_memory(user="bob")
+    ann.knowledge.rename("shared.md", "common.md")
+    assert all("bob" not in entry.path for entry in ann.log())
+    ann.undo()
+    assert "[[shared]]" in _page(ann, theirs)
+    ann.knowledge.rename("shared.md", "common.md")
+    bob.edit(theirs, "To [[common]]", "Now to [[common]]")
+    ann.undo()
+    assert "[[shared]]" in _page(ann, "memory/users/ann/knowledge/mine.md")
+    assert "Now to [[common]]" in _page(ann, theirs)
+
+
+def test_what_a_model_writes_is_known_as_such_and_holds_no_secret(open_memory: OpenMemory) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    model, person = open_memory(origin="agent"), open_memory()
+    done = model.knowledge.create("a.md", f"# A\n\nkey {secret}")
+    assert secret not in _page(model, "knowledge/a.md")
+    assert "was blacked out" in done.notices[0]
+    assert "create `a.md`" in _page(model, "knowledge/log.md")
+    assert {entry.by for entry in model.log()} == {"agent"}
+    # What a person wrote is theirs, also when a model moves what it links to.
+    done = person.knowledge.create("b.md", f"# B\n\n{secret} [a](a.md)")
+    assert "is kept as it was written" in done.notices[0]
+    model.knowledge.rename("a.md", "c.md")
+    assert _page(model, "knowledge/b.md") == f"# B\n\n{secret} [a](c.md)\n"

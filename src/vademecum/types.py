@@ -453,7 +453,8 @@ class LogEntry:
     """One change of a page, as the journal has it.
 
     ``at`` is a Unix time. ``before`` and ``after`` are the SHA-256 of the page's bytes, None where there was or is no
-    page; ``moved_from`` is its path before it was moved, ``undoes`` the entry that this one took back.
+    page; ``moved_from`` is its path before it was moved, ``undoes`` the entry that this one took back. Entries of one
+    operation have the same ``batch``, and are taken back together.
     """
 
     id: int
@@ -465,6 +466,7 @@ class LogEntry:
     undoes: int | None
     before: str | None
     after: str | None
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from vademecum.knowledge.reading import Reader
 from vademecum.knowledge.records import Changed, Check, Graph, PageLinks, Tree
 from vademecum.knowledge.view import View
 from vademecum.store.layout import Layout, home
+from vademecum.text.redact import Redactor
 from vademecum.types import SHARED, Excerpt, Origin, Scope, Viewer
 
 
@@ -37,19 +38,22 @@ class Knowledge:
         viewer: Viewer,
         *,
         by: Origin,
+        redactor: Redactor,
         clock: Callable[[], datetime],
         changed: Callable[[list[str]], None],
         scope: Scope = SHARED,
     ) -> None:
-        """``clock`` tells the user's time; ``changed`` is given the paths whose content is another after a change."""
+        """``redactor`` decides about secrets in new pages, ``clock`` tells the user's time, and ``changed`` is told the
+        paths whose content is another after a change."""
         reader = Reader(layout)
         folder = Folder(layout, layout.knowledge(scope))
-        self._changes = Changes(reader, folder, viewer.scopes, by, clock, changed)
+        self._changes = Changes(reader, folder, viewer.scopes, by, redactor, clock, changed)
+        self._home = folder.home
         self._view = View(reader, folder, viewer.scopes)
         own = home(viewer)
         self._private: Knowledge | None = None
         if scope == SHARED != own:
-            self._private = Knowledge(layout, viewer, by=by, clock=clock, changed=changed, scope=own)
+            self._private = Knowledge(layout, viewer, by=by, redactor=redactor, clock=clock, changed=changed, scope=own)
 
     @property
     def private(self) -> Knowledge:
@@ -82,9 +86,12 @@ class Knowledge:
     def check(self, *, fix: bool = False) -> Check:
         """What is wrong with links and index, on all pages that the viewer may read; ``fix`` first mends the index."""
         if fix:
-            self._changes.fix_index(lambda: self._view.index_faults() == ((), ()))
+            self._changes.fix_index(self._is_true)
         self.finish()
         return self._view.check()
+
+    def _is_true(self) -> bool:
+        return self._view.index_faults() == ((), ())
 
     # -- changing -----------------------------------------------------------------------------------------------
 
@@ -125,6 +132,13 @@ class Knowledge:
         Links to them stay, except in index.md, and are named in ``broken``.
         """
         return self._changes.delete(paths, recursive=recursive)
+
+    def follow(self, paths: Iterable[str], batch: int) -> None:
+        """Bring index.md up to pages that were changed otherwise, as part of the same ``batch`` of the journal."""
+        if any(path.startswith(self._home) for path in paths):
+            self._changes.fix_index(self._is_true, batch)
+        if self._private is not None:
+            self._private.follow(paths, batch)
 
     def finish(self) -> None:
         """Finish what a killed process began; nothing is raised, for whoever changes something next will be told."""

@@ -7,23 +7,29 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 from vademecum.errors import ConflictError, MissingFileError, StoreError, WriteError
 from vademecum.knowledge import plan as plans
 from vademecum.knowledge.index_page import revise
-from vademecum.knowledge.index_view import INDEX, LOG, Shelf, is_own
+from vademecum.knowledge.index_view import Shelf
 from vademecum.knowledge.markup import read_markup
 from vademecum.knowledge.plan import Plan, Rewrite
 from vademecum.knowledge.reading import Reader
 from vademecum.knowledge.rewriting import Move, edited, link_edits
 from vademecum.knowledge.targets import Pages, stem
+from vademecum.settings import RedactSettings
 from vademecum.store import files
-from vademecum.store.files import Document
+from vademecum.store.files import Change, Document
+from vademecum.store.layout import INDEX, LOG, keeps_itself
 from vademecum.store.paths import Location, resolve
 from vademecum.store.scan import Scan
+from vademecum.text.redact import Redactor
 
 _LOG_TITLE = "# Log\n\n"
 _MOST_NAMED = 8
+#: What to do about secrets in new pages was decided when the plan was made; lines in which a link changes are not new.
+_LEAVES_ALL = Redactor(RedactSettings(models="off", persons="off"))
 
 
 class Carrier:
@@ -33,6 +39,7 @@ class Carrier:
         self.reader = reader
         self.root = reader.layout.root
         self.plan = plan
+        self._record: dict[str, Any] = {"by": plan.by, "why": f"knowledge: {plan.verb}", "batch": plan.batch}
         self.touched: list[str] = []
         self.rewritten: list[str] = []
         self.removed: list[str] = []
@@ -67,9 +74,8 @@ class Carrier:
         except StoreError as error:
             self._failures.append(error)
 
-    @property
-    def _why(self) -> str:
-        return f"knowledge: {self.plan.verb}"
+    def _rewrite(self, location: Location, change: Callable[[Document | None], Document]) -> Change:
+        return files.rewrite(self.root, location, change, redactor=_LEAVES_ALL, **self._record)
 
     # -- pages --------------------------------------------------------------------------------------------------
 
@@ -88,7 +94,7 @@ class Carrier:
             raise
 
     def _move(self, old: str, new: str) -> None:
-        files.move(self.root, self._place(old), self._place(new), by=self.plan.by, why=self._why)
+        files.move(self.root, self._place(old), self._place(new), **self._record)
 
     def _write(self, path: str, page: Document) -> None:
         def change(old: Document | None) -> Document:
@@ -96,12 +102,12 @@ class Carrier:
                 raise ConflictError(f"{path}: another program has just made this page; look at it first")
             return page
 
-        files.rewrite(self.root, self._place(path), change, by=self.plan.by, why=self._why)
+        self._rewrite(self._place(path), change)
         self.touched.append(path)
 
     def _remove(self, path: str, content: str) -> None:
         if self._there(path):
-            files.remove(self.root, self._place(path), by=self.plan.by, why=self._why, expect=content)
+            files.remove(self.root, self._place(path), expect=content, **self._record)
             self.removed.append(path)
         self.touched.append(path)
 
@@ -114,9 +120,7 @@ class Carrier:
             return replace(old, text=self._adapted(path, old, rewrite))
 
         try:
-            done = files.rewrite(
-                self.root, self._place(path), change, by=self.plan.by, why=f"{self._why}, links adapted"
-            )
+            done = self._rewrite(self._place(path), change)
         except MissingFileError:
             return
         except StoreError as error:
@@ -214,7 +218,7 @@ class Carrier:
 
     def _write_own(self, path: str, change: Callable[[Document | None], Document]) -> None:
         def act() -> None:
-            done = files.rewrite(self.root, resolve(self.root, path), change, by=self.plan.by, why=self._why)
+            done = self._rewrite(resolve(self.root, path), change)
             if done.entry is not None:
                 self.touched.append(path)
 
@@ -224,7 +228,7 @@ class Carrier:
 def shelf_of(reader: Reader, home: str, found: Scan) -> Shelf:
     """What the index of ``home`` has to show."""
     by_path = {file.path: file for file in found.files}
-    listed = frozenset(path for path in by_path if path.startswith(home) and not is_own(path))
+    listed = frozenset(path for path in by_path if path.startswith(home) and not keeps_itself(path))
 
     def title(path: str) -> str:
         with suppress(StoreError):

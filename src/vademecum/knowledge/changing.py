@@ -17,9 +17,12 @@ from vademecum.knowledge.planning import checked_text, imported, references_to, 
 from vademecum.knowledge.reading import Reader
 from vademecum.knowledge.records import Changed
 from vademecum.knowledge.targets import SUFFIX, fold, stem
-from vademecum.store.files import Document, read_text
+from vademecum.store.files import Document, guarded, read_text
+from vademecum.store.journal import new_batch
 from vademecum.store.lock import root_lock
 from vademecum.store.paths import Location
+from vademecum.store.warnings import warnings_of
+from vademecum.text.redact import Redactor
 from vademecum.types import Origin, Scope
 
 #: What to do with a file whose name is taken.
@@ -36,6 +39,7 @@ class Changes:
         folder: Folder,
         scopes: tuple[Scope, ...],
         by: Origin,
+        redactor: Redactor,
         clock: Callable[[], datetime],
         changed: Callable[[list[str]], None],
     ) -> None:
@@ -44,6 +48,7 @@ class Changes:
         self._layout = reader.layout
         self._scopes = scopes
         self._by = by
+        self._redactor = redactor
         self._clock = clock
         self._changed = changed
 
@@ -152,11 +157,12 @@ class Changes:
             ends = tuple((folder, "") for folder in folders)
             return self._carry_out(self._plan("delete", what=named(told), removes=removes, folders=ends), broken=broken)
 
-    def fix_index(self, true: Callable[[], bool]) -> None:
-        """Bring the index up to the pages, unless it is ``true``."""
+    def fix_index(self, true: Callable[[], bool], batch: int | None = None) -> None:
+        """Bring the index up to the pages, unless it is ``true``; the log tells of it unless it is part of a batch."""
         with self._changing():
             if not true():
-                self._carry_out(self._plan("index", what="brought up to the pages"))
+                given: dict[str, Any] = {"what": "brought up to the pages"} if batch is None else {"batch": batch}
+                self._carry_out(self._plan("index", **given))
 
     # -- plans --------------------------------------------------------------------------------------------------
 
@@ -185,22 +191,28 @@ class Changes:
             self._changed(list(dict.fromkeys(carrier.touched)))
 
     def _plan(self, verb: str, by: Origin | None = None, **given: Any) -> Plan:
-        at = self._clock().strftime("%Y-%m-%d %H:%M")
-        return Plan(self._folder.home, verb, at=at, by=by or self._by, **given)
+        given = {"at": self._clock().strftime("%Y-%m-%d %H:%M"), "batch": new_batch(), "by": by or self._by, **given}
+        return Plan(self._folder.home, verb, **given)
 
     def _write(
         self, verb: str, pages: list[tuple[Location, str]], by: Origin, skipped: tuple[str, ...] = ()
     ) -> Changed:
         contents: dict[str, Document] = {}
         former: dict[str, str] = {}
+        notices: list[str] = []
         for location, text in pages:
-            contents[location.path] = Document(text)
-            if location.file.exists():
-                old = read_text(location)
+            old = read_text(location) if location.file.exists() else None
+            page = Document(text)
+            if old is not None:
                 former[location.path] = read_markup(old.text).title or stem(location.path)
-                contents[location.path] = Document(text.replace("\n", old.newline), old.bom, old.newline)
+                page = Document(text.replace("\n", old.newline), old.bom, old.newline)
+            # What is planned must be what will be written, or nobody could tell later whether it was.
+            change = guarded(old, page, self._redactor, by)
+            notices += warnings_of(location.path, change)
+            contents[location.path] = change.after or page
         writes = {path: page.hash for path, page in contents.items()}
-        return self._carry_out(self._plan(verb, by, writes=writes, retitled=former), contents, skipped=skipped)
+        plan = self._plan(verb, by, writes=writes, retitled=former)
+        return self._carry_out(plan, contents, skipped=skipped, notices=tuple(notices))
 
     def _move(self, verb: str, targets: Mapping[str, Location], **given: Any) -> Changed:
         moves = {old: new.path for old, new in targets.items() if old != new.path}

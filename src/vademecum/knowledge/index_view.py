@@ -14,18 +14,10 @@ from itertools import pairwise
 from vademecum.knowledge.markup import Heading, Item, Link, read_markup
 from vademecum.knowledge.rewriting import Edit, edited
 from vademecum.knowledge.targets import SUFFIX, Pages, fold
-from vademecum.store.layout import knowledge_of
-
-INDEX, LOG = "index.md", "log.md"
+from vademecum.store.layout import INDEX
 
 _BEFORE_LINK = re.compile(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?[*_~]*").fullmatch
 _SEPARATORS = re.compile(r"[-_\s]+")
-
-
-def is_own(path: str) -> bool:
-    """Whether a page is the index or the log of a knowledge folder: one links to everything, the other to nothing."""
-    home = knowledge_of(path)
-    return fold(path) in (fold(home + INDEX), fold(home + LOG))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from vademecum.knowledge.index_view import is_own
 from vademecum.knowledge.markup import Markup
 from vademecum.knowledge.records import Edge, Graph, Node, PageLinks, Reference
 from vademecum.knowledge.targets import SUFFIX, Pages, stem
-from vademecum.store.layout import Layout, knowledge_of
+from vademecum.store.layout import Layout, keeps_itself, knowledge_of
 from vademecum.types import Scope
 
 
@@ -67,9 +66,9 @@ class Web:
         linked = {
             reference.target
             for reference in self.all_references()
-            if reference.page != reference.target and not is_own(reference.page)
+            if reference.page != reference.target and not keeps_itself(reference.page)
         }
-        mine = (path for path in self.markups if path.startswith(home) and not is_own(path))
+        mine = (path for path in self.markups if path.startswith(home) and not keeps_itself(path))
         return tuple(sorted(path for path in mine if path not in linked))
 
     def title(self, page: str) -> str:
@@ -81,7 +80,7 @@ class Web:
         nodes = []
         for path in sorted(self.markups):
             kind = self.layout.classify(path).kind
-            if (kind == "knowledge" or everything) and not is_own(path):
+            if (kind == "knowledge" or everything) and not keeps_itself(path):
                 nodes.append(Node(path, self.title(path), self._category(path), kind))
         known = {node.id for node in nodes}
         count = Counter(

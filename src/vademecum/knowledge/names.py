@@ -9,10 +9,9 @@ from unicodedata import category as kind_of
 from unicodedata import normalize
 
 from vademecum.errors import ConflictError, MissingFileError, PathError, UsageError
-from vademecum.knowledge.index_view import INDEX, LOG
 from vademecum.knowledge.targets import SUFFIX, fold
 from vademecum.store.ignore import IGNORE_FILE
-from vademecum.store.layout import KNOWLEDGE, Layout
+from vademecum.store.layout import INDEX, KNOWLEDGE, LOG, Layout
 from vademecum.store.paths import Location, resolve
 from vademecum.store.scan import belongs
 

@@ -34,13 +34,15 @@ class Plan:
 
     ``moves`` are old paths with new ones; ``removes`` and ``writes`` are paths with the hash of what is removed and
     written; ``rewrites`` are by the path that the page has after the moves. ``folders`` are an old and a new folder
-    whose empty subfolders move along, the new one "" if they are removed. ``retitled`` has former titles by path.
+    whose empty subfolders move along, the new one "" if they are removed. ``retitled`` has former titles by path. All
+    changes belong to one ``batch`` of the journal.
     """
 
     home: str
     verb: str
     at: str
     by: Origin
+    batch: int
     what: str = ""
     moves: Mapping[str, str] = field(default_factory=dict)
     removes: Mapping[str, str] = field(default_factory=dict)

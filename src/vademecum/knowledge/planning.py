@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vademecum.errors import UsageError
-from vademecum.knowledge.index_view import is_own
 from vademecum.knowledge.markup import read_markup
 from vademecum.knowledge.plan import Rewrite
 from vademecum.knowledge.reading import Reader
@@ -13,6 +12,7 @@ from vademecum.knowledge.records import Reference
 from vademecum.knowledge.rewriting import Move, edited, link_edits
 from vademecum.knowledge.targets import Pages
 from vademecum.store.files import Document, decode
+from vademecum.store.layout import keeps_itself
 
 MOST_FILES = 100
 MOST_FILE_BYTES = 10 * 1024 * 1024
@@ -44,7 +44,7 @@ def references_to(reader: Reader, paths: Iterable[str]) -> list[Reference]:
     move = Move({path: path for path in wanted}, pages, pages)
     references = []
     for path, page in reader.documents(found, []):
-        if path in wanted or is_own(path) or not move.concerns(path, page.text):
+        if path in wanted or keeps_itself(path) or not move.concerns(path, page.text):
             continue
         for link in read_markup(page.text).links:
             target = pages.resolve(path, link)

@@ -8,10 +8,9 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date
-from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from vademecum.config import environment, load_settings
 from vademecum.errors import (
@@ -30,7 +29,7 @@ from vademecum.memory.reading import Reading
 from vademecum.memory.status import take_status
 from vademecum.memory.tending import Tending
 from vademecum.memory.watching import Watch
-from vademecum.memory.writing import Writing, note_changes
+from vademecum.memory.writing import Writing
 from vademecum.ports import Embedder, Progress
 from vademecum.search import Answer, Request, search
 from vademecum.settings import Fusion, Settings
@@ -52,9 +51,6 @@ from vademecum.types import (
     Viewer,
     WatchRound,
 )
-
-if TYPE_CHECKING:
-    from vademecum.knowledge import Knowledge
 
 #: A search meets at most this many indexes that turn out to be damaged or closed by somebody who mends them.
 _TRIES = 3
@@ -258,18 +254,6 @@ class Memory(Writing, Tending):
             notices=notices,
             explanation=answer.explanation,
         )
-
-    # -- knowledge ----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def knowledge(self) -> Knowledge:
-        """The pages of knowledge by category, with their index, links and graph."""
-        from vademecum.knowledge import Knowledge
-
-        core = self._core
-        # Without a reference to this memory, which must end as soon as nobody else has one.
-        changed = partial(note_changes, core, self.settings)
-        return Knowledge(core.layout, self._viewer, by=self._origin, clock=core.now, changed=changed)
 
     # -- upkeep -------------------------------------------------------------------------------------------------
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-from vademecum.errors import StoreError, UsageError
+from vademecum.errors import PackageMissingError, StoreError, UsageError
 from vademecum.memory import arguments
 from vademecum.memory.core import Core
 from vademecum.memory.reading import Reading
@@ -14,9 +16,13 @@ from vademecum.settings import Settings
 from vademecum.store import undo
 from vademecum.store.edit import edit
 from vademecum.store.journal import prune
+from vademecum.store.layout import keeps_itself
 from vademecum.store.remember import remember
 from vademecum.text.redact import Redactor
-from vademecum.types import Diff, Edited, LogEntry, Origin, Written
+from vademecum.types import Diff, Edited, LogEntry, Origin, Viewer, Written
+
+if TYPE_CHECKING:
+    from vademecum.knowledge import Knowledge
 
 
 class Writing:
@@ -26,6 +32,7 @@ class Writing:
     _core: Core
     _reading: Reading
     _origin: Origin
+    _viewer: Viewer
     _redactor: Redactor
 
     def remember(self, text: str, *, daily: bool = False, file: str | None = None) -> Written:
@@ -100,14 +107,34 @@ class Writing:
     def undo(self, id: int | None = None) -> LogEntry:
         """Take back the change with that number, or the newest one that is neither taken back nor takes one back.
 
+        What was changed together with it, as the links to a page that moved, is taken back too.
         What was written since stays where it is; if it stands in the way, ConflictError says which lines, and nothing
         is changed. Returns the entry of the undo, which can be undone by its number. Raises UsageError if there is
         nothing to undo.
         """
         number = None if id is None else arguments.positive("id", id)
-        entry = undo.undo(self._core.root, self._visible_entry, number, self._origin)
-        self._changed(*filter(None, (entry.path, entry.moved_from)))
-        return entry
+        entries = undo.undo(self._core.root, self._visible_entry, number, self._origin, keeps_itself)
+        self._changed(*(path for entry in entries for path in (entry.path, entry.moved_from) if path))
+        self._mend_indexes(entries)
+        return entries[0]
+
+    def _mend_indexes(self, entries: Sequence[LogEntry]) -> None:
+        """Have the indexes of knowledge pages follow an undo, where they were not simply taken back too."""
+        if entries[0].batch is not None:
+            with suppress(StoreError, PackageMissingError):  # the next change of such a page will do it
+                self.knowledge.follow({entry.path for entry in entries}, entries[0].batch)
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """The pages of knowledge by category, with their index, links and graph."""
+        from vademecum.knowledge import Knowledge
+
+        # Without a reference to this memory, which must end as soon as nobody else has one.
+        changed = partial(note_changes, self._core, self.settings)
+        return Knowledge(
+            self._core.layout, self._viewer,
+            by=self._origin, redactor=self._redactor, clock=self._core.now, changed=changed,
+        )  # fmt: skip
 
     def _changed(self, *paths: str) -> None:
         note_changes(self._core, self.settings, paths)

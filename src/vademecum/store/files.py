@@ -178,6 +178,7 @@ def rewrite(
     why: str = "",
     expect: str | None = None,
     undoes: int | None = None,
+    batch: int | None = None,
     redactor: Redactor | None = None,
 ) -> Change:
     """Replace a file by ``change`` of its content (None: there is no file); what it was goes to the journal first.
@@ -187,7 +188,8 @@ def rewrite(
     secrets in new lines is decided by ``redactor``, by default that of the default settings; an undo brings them back.
 
     ``expect`` is the `content_hash` that the file must have, or the first 12 digits or more of it: raises
-    ConflictError if it is another. Other errors as for ``replace``.
+    ConflictError if it is another. Changes with the same ``batch`` (`new_batch`) are taken back together. Other errors
+    as for ``replace``.
     """
     with root_lock(root), Journal(root) as journal:
         for _ in range(_ATTEMPTS):
@@ -195,11 +197,12 @@ def rewrite(
             _expected(location, raw, expect)
             old = None if raw is None else decode(raw.data, location.path)
             new = change(old)
-            made = Change(old, new, None) if undoes is not None else _guarded(old, new, redactor or Redactor(), by)
+            made = Change(old, new, None) if undoes is not None else guarded(old, new, redactor or Redactor(), by)
             data = _encoded(location, made.after)
             if raw is not None and raw.data == data and undoes is None:
                 return made
-            draft = Draft(location.path, None if raw is None else raw.data, data, by, why, undoes=undoes)
+            before = None if raw is None else raw.data
+            draft = Draft(location.path, before, data, by, why, undoes=undoes, batch=batch)
             entry = _carry_out(
                 root, journal, draft, partial(swap, location.file, data, None if raw is None else raw.stat)
             )
@@ -217,8 +220,9 @@ def move(
     why: str = "",
     expect: str | None = None,
     undoes: int | None = None,
+    batch: int | None = None,
 ) -> Change:
-    """Give a page another path, making its folders if need be; ``expect`` as for ``rewrite``.
+    """Give a page another path, making its folders if need be; ``expect`` and ``batch`` as for ``rewrite``.
 
     Raises MissingFileError, ConflictError if there is a page at the new path, and the errors of ``replace``.
     """
@@ -230,7 +234,7 @@ def move(
         if os.path.lexists(target.file) and not source.file.samefile(target.file):
             raise ConflictError(f"{target.path}: exists already; choose another path, or remove that page first")
         page = decode(raw.data, source.path)
-        draft = Draft(target.path, raw.data, raw.data, by, why, source.path, undoes)
+        draft = Draft(target.path, raw.data, raw.data, by, why, source.path, undoes, batch)
         return Change(page, page, _carry_out(root, journal, draft, partial(rename, source.file, target.file)))
 
 
@@ -242,8 +246,9 @@ def remove(
     why: str = "",
     expect: str | None = None,
     undoes: int | None = None,
+    batch: int | None = None,
 ) -> Change:
-    """Delete a page, which the journal keeps; ``expect`` as for ``rewrite``.
+    """Delete a page, which the journal keeps; ``expect`` and ``batch`` as for ``rewrite``.
 
     Raises MissingFileError, and the errors of ``replace``. A folder that becomes empty stays.
     """
@@ -253,7 +258,7 @@ def remove(
             raise MissingFileError(f"{location.path}: there is no such file")
         _expected(location, raw, expect)
         page = decode(raw.data, location.path)
-        draft = Draft(location.path, raw.data, None, by, why, undoes=undoes)
+        draft = Draft(location.path, raw.data, None, by, why, undoes=undoes, batch=batch)
         entry = _carry_out(root, journal, draft, partial(unlink, location.file, raw.stat))
         if entry is None:
             raise ConflictError(f"{location.path}: another program has just changed the file; look at it again")
@@ -278,8 +283,8 @@ def _carry_out(root: Path, journal: Journal, draft: Draft, act: Callable[[], boo
     return None
 
 
-def _guarded(old: Document | None, new: Document, redactor: Redactor, by: Origin) -> Change:
-    """The change with secrets in the new lines blacked out, if that is the rule for their writer."""
+def guarded(old: Document | None, new: Document, redactor: Redactor, by: Origin) -> Change:
+    """The change as ``rewrite`` makes it: secrets in the new lines are blacked out if that is the rule for ``by``."""
     mode = redactor.mode(by)
     secrets = () if mode == "off" else tuple(redactor.find_new("" if old is None else old.text, new.text))
     redacted = bool(secrets) and mode == "redact"

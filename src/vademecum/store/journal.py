@@ -24,7 +24,19 @@ from vademecum.errors import IndexFormatError, StoreError, UsageError, WriteErro
 from vademecum.settings import JournalSettings
 from vademecum.sqlite import Connection, connect, damaged, exclusive, migrate, quarantine
 from vademecum.store.disk import CREATE
-from vademecum.store.journal_rows import COLUMNS, Content, as_entry, forget, is_done, keep, schema, settle, shrink, size
+from vademecum.store.journal_rows import (
+    COLUMNS,
+    Content,
+    add_batches,
+    as_entry,
+    forget,
+    is_done,
+    keep,
+    schema,
+    settle,
+    shrink,
+    size,
+)
 from vademecum.store.lock import root_lock
 from vademecum.store.origins import keep_origins, origins_of
 from vademecum.store.root import check_private, private_folder
@@ -41,7 +53,8 @@ _AFTER_PRUNING = 0.8
 class Draft:
     """A change that is about to be made: the page's bytes before and after it, None where there is no page.
 
-    ``moved_from`` is the old path of a page that moves. ``undoes`` is the entry that it takes back.
+    ``moved_from`` is the old path of a page that moves. ``undoes`` is the entry that it takes back. Changes with the
+    same ``batch`` are one operation.
     """
 
     path: str
@@ -51,6 +64,12 @@ class Draft:
     why: str = ""
     moved_from: str | None = None
     undoes: int | None = None
+    batch: int | None = None
+
+
+def new_batch() -> int:
+    """A number for the changes of one operation; to be asked for under the root's lock."""
+    return time.time_ns() // 1_000
 
 
 def content_hash(data: bytes) -> str:
@@ -96,11 +115,11 @@ class Journal:
             settle(connection, content)
             hashes = [keep(connection, data) for data in (draft.before, draft.after)]
             keep_origins(connection, draft.path, draft.before, draft.after, draft.by, draft.moved_from, draft.undoes)
-            row = (time.time(), draft.by, draft.why, draft.path, draft.moved_from, draft.undoes, *hashes)
+            row = (draft.by, draft.why, draft.path, draft.moved_from, draft.undoes, *hashes, draft.batch)
             cursor = connection.execute(
-                "INSERT INTO entries(at, origin, why, path, moved_from, undoes, before, after) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
+                "INSERT INTO entries(at, origin, why, path, moved_from, undoes, before, after, batch) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (time.time(), *row),
             )
             assert cursor.lastrowid is not None
             return cursor.lastrowid
@@ -222,7 +241,7 @@ class Journal:
                 os.close(os.open(file, CREATE, 0o600))
         connection = connect(file, wal=False)
         try:
-            migrate(connection, file, (schema,))
+            migrate(connection, file, (schema, add_batches))
         except BaseException:
             connection.close()
             raise

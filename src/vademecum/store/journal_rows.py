@@ -12,7 +12,7 @@ from vademecum.sqlite import Connection
 from vademecum.store.origins import origins_schema
 from vademecum.types import LogEntry
 
-COLUMNS = "id, at, origin, why, path, moved_from, undoes, before, after"
+COLUMNS = "id, at, origin, why, path, moved_from, undoes, batch, before, after"
 
 #: Reads a page by its path; None if it cannot be had.
 Content: TypeAlias = Callable[[str], bytes | None]
@@ -28,6 +28,11 @@ def schema(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX open_entries ON entries(id) WHERE open")
     connection.execute("CREATE TABLE images(hash BLOB PRIMARY KEY, data BLOB NOT NULL)")
     origins_schema(connection)
+
+
+def add_batches(connection: sqlite3.Connection) -> None:
+    """Entries of one operation know of each other."""
+    connection.execute("ALTER TABLE entries ADD COLUMN batch INTEGER")
 
 
 def keep(connection: Connection, data: bytes | None) -> bytes | None:
@@ -92,7 +97,7 @@ def size(connection: Connection) -> int:
 
 def as_entry(row: Sequence[Any]) -> LogEntry:
     """A row of COLUMNS."""
-    number, at, origin, why, path, moved_from, undoes, before, after = row
+    number, at, origin, why, path, moved_from, undoes, batch, before, after = row
     return LogEntry(
         number,
         at,
@@ -103,4 +108,5 @@ def as_entry(row: Sequence[Any]) -> LogEntry:
         undoes,
         None if before is None else before.hex(),
         None if after is None else after.hex(),
+        batch,
     )

@@ -15,6 +15,8 @@ from vademecum.types import SHARED, Kind, Scope, Viewer
 
 LONG_TERM = "MEMORY.md"
 KNOWLEDGE = "knowledge"
+#: In the folder of knowledge pages: a list of all of them, and what was done to them.
+INDEX, LOG = "index.md", "log.md"
 #: In front of the name of an extra folder, as the first part of its pages' paths.
 EXTRA = "@"
 
@@ -144,6 +146,12 @@ def knowledge_of(path: str) -> str:
     """The folder of the knowledge pages of whoever owns a path, with a "/" at its end."""
     below = "/".join(_owner(path)[1])
     return f"{path[: len(path) - len(below)]}{KNOWLEDGE}/"
+
+
+def keeps_itself(path: str) -> bool:
+    """Whether a page is the index or the log of a folder of knowledge pages, which follow from those pages."""
+    home = knowledge_of(path)
+    return path.casefold() in (f"{home}{INDEX}".casefold(), f"{home}{LOG}".casefold())
 
 
 def _owner(path: str) -> tuple[Scope, list[str]]:

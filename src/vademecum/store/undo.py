@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vademecum.errors import ConflictError, UsageError
 from vademecum.store.files import Change, Document, decode, move, page_bytes, read_text, remove, rewrite
-from vademecum.store.journal import Journal
+from vademecum.store.journal import Journal, new_batch
 from vademecum.store.lock import root_lock
 from vademecum.store.paths import resolve
 from vademecum.text.merge import Collision, merge, unified
@@ -35,20 +35,55 @@ def diff(root: Path, visible: Visible, number: int) -> Diff:
     return Diff(entry, unified(before, after, old_name, "/dev/null" if entry.after is None else entry.path))
 
 
-def undo(root: Path, visible: Visible, number: int | None, by: Origin) -> LogEntry:
+def undo(
+    root: Path, visible: Visible, number: int | None, by: Origin, optional: Callable[[str], bool] = lambda _: False
+) -> tuple[LogEntry, ...]:
     """Take back one change: the one with that number, else the newest that was not taken back and takes none back.
 
-    Returns the entry of the undo, which can be undone as well. What was written since stays. Raises ConflictError
-    when it stands in the way, and UsageError when there is no such change.
+    Changes that were made together with it are taken back too, all or none. Only where something was written since that
+    stands in the way, pages that are ``optional`` by their path, or that may not be seen, stay as they are.
+
+    Returns the entries of the undo, which can be undone as well; the first takes back the change with that number, or
+    the first one of the operation. What was written since stays. Raises ConflictError when it stands in the way, and
+    UsageError when there is no such change.
     """
     with root_lock(root), Journal(root) as journal:
         journal.settle(partial(page_bytes, root))
-        every = [entry for entry in journal.entries() if visible(entry)]
-        entry = _newest(every) if number is None else _entry(journal, visible, number)
+        every = list(journal.entries())
+        seen = [entry for entry in every if visible(entry)]
+        entry = _newest(seen) if number is None else _entry(journal, visible, number)
         _check_not_undone(entry, every)
-        done = _taken_back(root, journal, entry, by)
-        assert done.entry is not None
-        return journal.entry(done.entry)
+        batch = new_batch() if entry.batch is not None else None
+        made: list[int] = []
+        parts = _parts(entry, every)
+        for part in parts:
+            try:
+                done = _taken_back(root, journal, part, by, batch)
+            except ConflictError:
+                if part.id != number and (optional(part.path) or not visible(part)):
+                    continue
+                _put_back(root, journal, made, by)
+                raise
+            assert done.entry is not None
+            made.append(done.entry)
+        wanted = parts[-1].id if number is None else number
+        entries = sorted(map(journal.entry, reversed(made)), key=lambda undone: undone.undoes != wanted)
+        return tuple(entries)
+
+
+def _parts(entry: LogEntry, entries: Sequence[LogEntry]) -> list[LogEntry]:
+    """The changes of one operation that are not taken back yet, the newest first."""
+    if entry.batch is None:
+        return [entry]
+    undone = _undone(entries)
+    return [other for other in entries if other.batch == entry.batch and other.id not in undone]
+
+
+def _put_back(root: Path, journal: Journal, made: Sequence[int], by: Origin) -> None:
+    """Undo what was undone, because not all of it could be; nothing was written since, so this always can."""
+    batch = new_batch()
+    for number in reversed(made):
+        _taken_back(root, journal, journal.entry(number), by, batch)
 
 
 def _entry(journal: Journal, visible: Visible, number: int) -> LogEntry:
@@ -60,8 +95,9 @@ def _entry(journal: Journal, visible: Visible, number: int) -> LogEntry:
 
 def _newest(entries: Sequence[LogEntry]) -> LogEntry:
     undone = _undone(entries)
+    undos = {entry.batch for entry in entries if entry.undoes is not None and entry.batch is not None}
     for entry in entries:
-        if entry.undoes is None and entry.id not in undone:
+        if entry.undoes is None and entry.id not in undone and entry.batch not in undos:
             return entry
     raise UsageError("there is nothing to undo: no change is on record that was not taken back")
 
@@ -83,14 +119,14 @@ def _check_not_undone(entry: LogEntry, entries: Sequence[LogEntry]) -> None:
         )
 
 
-def _taken_back(root: Path, journal: Journal, entry: LogEntry, by: Origin) -> Change:
+def _taken_back(root: Path, journal: Journal, entry: LogEntry, by: Origin, batch: int | None) -> Change:
     path = _present_path(entry, journal)
     location = resolve(root, path)
     why = f"undo of {entry.id}"
     if entry.moved_from is not None:
         if path != entry.path:
             raise ConflictError(f"{path}: was moved on since change {entry.id}; undo that first")
-        return move(root, location, resolve(root, entry.moved_from), by=by, why=why, undoes=entry.id)
+        return move(root, location, resolve(root, entry.moved_from), by=by, why=why, undoes=entry.id, batch=batch)
     before, after = (
         None if content is None else decode(journal.content(content), path) for content in (entry.before, entry.after)
     )
@@ -99,9 +135,15 @@ def _taken_back(root: Path, journal: Journal, entry: LogEntry, by: Origin) -> Ch
         and after is not None
         and not _without(path, entry, read_text(location), before, after).text.strip()
     ):
-        return remove(root, location, by=by, why=why, undoes=entry.id)
+        return remove(root, location, by=by, why=why, undoes=entry.id, batch=batch)
     return rewrite(
-        root, location, lambda now: _without(path, entry, now, before, after), by=by, why=why, undoes=entry.id
+        root,
+        location,
+        lambda now: _without(path, entry, now, before, after),
+        by=by,
+        why=why,
+        undoes=entry.id,
+        batch=batch,
     )
 
 
