@@ -92,6 +92,8 @@ def sample(key: str, default: object) -> object:
         "embedding.provider": "none",
         "embedding.dimensions": 128,
         "chat.max_tokens": 1000,
+        "flush.language": "zh",
+        "dream.usd_per_million_tokens": 2.5,
         "roots": ("/srv/vault", "other=/srv/notes"),
         "history.max_age_days": 30.5,
         "redact.models": "off",

@@ -19,6 +19,8 @@ PROVIDERS = (
     *("auto", "none", "local", "local-e5"),
     *("openai", "gemini", "ollama", "linkai", "dashscope", "doubao", "zhipu", "jina", "voyage", "custom"),
 )
+FlushLanguage: TypeAlias = Literal["auto", "en", "zh"]
+FLUSH_LANGUAGES: tuple[FlushLanguage, ...] = get_args(FlushLanguage)
 LayoutName: TypeAlias = Literal["auto", "workspace", "flat"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 RedactMode: TypeAlias = Literal["redact", "warn", "off"]
@@ -233,6 +235,61 @@ class ChatSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FlushSettings:
+    """How conversations become notes.
+
+    ``language`` of the prompts: "en", "zh", or "auto" for that of the conversation. ``domain``: which section says what
+    matters most, "general", "finance", or one of your own in ``.vademecum/prompts/domain-<name>.<language>.txt``.
+    ``window_tokens``: how much of a conversation a model is shown at once; ``max_tokens``: the longest answer; both
+    estimated.
+    """
+
+    language: FlushLanguage = "auto"
+    domain: str = "general"
+    window_tokens: int = 12_000
+    max_tokens: int = 2_000
+
+    def __post_init__(self) -> None:
+        _choice("flush.language", self.language, FLUSH_LANGUAGES)
+        _text("flush.domain", self.domain or "")
+        _number("flush.window_tokens", self.window_tokens, 200, 10_000_000, whole=True)
+        _number("flush.max_tokens", self.max_tokens, 16, 10_000_000, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DreamSettings:
+    """How daily notes are distilled into MEMORY.md at night.
+
+    ``enabled``: off stops the schedule and leaves no files; an explicit force still runs. ``max_items`` MEMORY.md may
+    have afterwards; ``max_loss``: the share of its old items that an answer may leave unmentioned. ``first_days``: how
+    many days the first dream looks back on, and every later one at least. ``input_tokens`` of daily notes at a time.
+    One dream ends at ``max_calls``, ``max_tokens`` (prompts and answers) or ``max_usd``, which counts only with a price
+    in ``usd_per_million_tokens``.
+    """
+
+    enabled: bool = True
+    max_items: int = 50
+    max_loss: float = 0.25
+    first_days: int = 7
+    input_tokens: int = 24_000
+    max_calls: int = 6
+    max_tokens: int = 200_000
+    usd_per_million_tokens: float = 0.0
+    max_usd: float = 1.0
+
+    def __post_init__(self) -> None:
+        _flag("dream.enabled", self.enabled)
+        _number("dream.max_items", self.max_items, 1, 10_000, whole=True)
+        _number("dream.max_loss", self.max_loss, 0, 1)
+        _number("dream.first_days", self.first_days, 1, 3650, whole=True)
+        _number("dream.input_tokens", self.input_tokens, 100, 10_000_000, whole=True)
+        _number("dream.max_calls", self.max_calls, 1, 1000, whole=True)
+        _number("dream.max_tokens", self.max_tokens, 1, 1_000_000_000, whole=True)
+        _number("dream.usd_per_million_tokens", self.usd_per_million_tokens, 0, 1e6)
+        _number("dream.max_usd", self.max_usd, 0, 1e6)
+
+
+@dataclass(frozen=True, slots=True)
 class ContextSettings:
     """Budget for what an agent is told at the start of a session, in estimated tokens.
 
@@ -336,6 +393,8 @@ class Settings:
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
+    flush: FlushSettings = field(default_factory=FlushSettings)
+    dream: DreamSettings = field(default_factory=DreamSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     kinds: KindSettings = field(default_factory=KindSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)

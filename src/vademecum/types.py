@@ -469,12 +469,63 @@ class LogEntry:
     batch: int | None = None
 
 
+FlushSource: TypeAlias = Literal["model", "rules", "nothing", "known", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushReport:
+    """What came of a flush.
+
+    ``items`` are what was written, at ``written``; a host may put them back into the live context, as `summary`.
+    ``messages`` counts those that no flush had dealt with before. ``source``: "model"; "rules" when there was no model
+    to ask; "nothing" when the conversation held nothing new; "known" when every message had been dealt with, and
+    ``items`` are what was written then; "failed" when it could not be written and is kept for another time.
+    """
+
+    written: Written | None
+    items: tuple[str, ...]
+    messages: int
+    source: FlushSource
+    notices: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """The items as a Markdown list, "" for none."""
+        return "\n".join(f"- {item}" for item in self.items)
+
+
 @dataclass(frozen=True, slots=True)
 class Diff:
     """A change and what it did to the page, as ``diff -u`` shows it; "" for a page that only moved."""
 
     entry: LogEntry
     text: str
+
+
+DreamState: TypeAlias = Literal[
+    "done", "proposed", "nothing new", "done already", "off", "no model", "busy", "refused", "failed"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DreamReport:
+    """What came of a dream.
+
+    ``state``: "done"; "proposed" for a dry run; "refused" when the model's answer must not be used, which ``reason``
+    explains and ``proposal`` keeps; "failed" when there was no answer; else why nothing was tried. ``added`` pairs new
+    items with where they come from, ``dropped`` old ones with the reason. ``diff`` is unified.
+    """
+
+    state: DreamState
+    reason: str = ""
+    added: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[str, ...] = ()
+    diff: str = ""
+    diary: str | None = None
+    proposal: str | None = None
+    calls: int = 0
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from vademecum import __version__
-from vademecum.cli import commands, doctor, history, inspect, knowledge, lanes, watch, writing
+from vademecum.cli import commands, doctor, dreaming, flushing, history, inspect, knowledge, lanes, watch, writing
 from vademecum.cli.grammar import CommandParser, Parser, add_common, command
 from vademecum.cli.options import add_search_options
 
@@ -37,7 +37,18 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
-    rooms = (_prompt, history.add, watch.add, lanes.add, inspect.add, doctor.add, knowledge.add)
+    nightly = (flushing.add, dreaming.add)
+    rooms = (
+        _prompt,
+        flushing.add,
+        dreaming.add,
+        history.add,
+        watch.add,
+        lanes.add,
+        inspect.add,
+        doctor.add,
+        knowledge.add,
+    )
     for add in (_init, _remember, writing.add, _sync, _search, _get, _context, *rooms, _status, _rebuild, _bench):
         add(adding)
     return parser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,9 +18,11 @@ from vademecum.types import (
     Collected,
     Context,
     Diff,
+    DreamReport,
     Edited,
     Excerpt,
     Finding,
+    FlushReport,
     LogEntry,
     SearchResult,
     Status,
@@ -85,6 +87,18 @@ class AsyncMemory:
     async def undo(self, id: int | None = None) -> LogEntry:
         """See `Memory.undo`."""
         return await asyncio.to_thread(self.memory.undo, id)
+
+    async def flush(self, messages: Sequence[object], **options: Any) -> FlushReport:
+        """See `Memory.flush`."""
+        return await asyncio.to_thread(self.memory.flush, messages, **options)
+
+    async def dream(self, days: int | None = None, **options: Any) -> DreamReport:
+        """See `Memory.dream`."""
+        return await asyncio.to_thread(self.memory.dream, days, **options)
+
+    async def flush_pending(self) -> tuple[FlushReport, ...]:
+        """See `Memory.flush_pending`."""
+        return await asyncio.to_thread(self.memory.flush_pending)
 
     async def search(self, query: str, **options: Any) -> SearchResult:
         """See `Memory.search`."""

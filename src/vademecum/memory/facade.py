@@ -25,12 +25,13 @@ from vademecum.history import Conversations, Salvaged, owner_of, salvage
 from vademecum.memory import arguments
 from vademecum.memory.asking import asked
 from vademecum.memory.core import Core, acquire
+from vademecum.memory.distilling import Chat, Distilling
 from vademecum.memory.reading import Reading
 from vademecum.memory.status import take_status
 from vademecum.memory.tending import Tending
 from vademecum.memory.watching import Watch
 from vademecum.memory.writing import Writing
-from vademecum.ports import Embedder, Progress
+from vademecum.ports import ChatModel, Embedder, Progress
 from vademecum.search import Answer, Request, search
 from vademecum.settings import Fusion, Settings
 from vademecum.store.context import gather
@@ -56,7 +57,7 @@ from vademecum.types import (
 _TRIES = 3
 
 
-class Memory(Writing, Tending):
+class Memory(Writing, Distilling, Tending):
     """A folder of Markdown that can be searched. Safe to share between threads; use it as a context manager.
 
     ``user`` and ``agent`` say for whom it is opened; they come from the host program. A viewer reads what is shared
@@ -64,12 +65,19 @@ class Memory(Writing, Tending):
     """
 
     def __init__(
-        self, core: Core, release: Callable[[], None], settings: Settings, viewer: Viewer, origin: Origin = "person"
+        self,
+        core: Core,
+        release: Callable[[], None],
+        settings: Settings,
+        viewer: Viewer,
+        origin: Origin = "person",
+        chat: ChatModel | None = None,
     ) -> None:
         """Use `Memory.open`."""
         self._core = core
         # Also when the object is dropped, and at exit: work in daemon threads then stops between two batches.
-        self._release = weakref.finalize(self, release)
+        self._chat = Chat(settings.chat, chat)
+        self._release = weakref.finalize(self, _let_go, self._chat, release)
         self.settings = settings
         self._viewer = viewer
         self._reading = Reading(core.layout, core.places, core.sessions, viewer, core.today)
@@ -88,11 +96,13 @@ class Memory(Writing, Tending):
         embedder: Embedder | None = None,
         create: bool = True,
         origin: Origin = "person",
+        chat: ChatModel | None = None,
     ) -> Self:
         """Open the memory at ``root``, made if it does not exist and ``create`` is true.
 
         ``settings`` default to the configuration files and the environment. ``embedder`` replaces the configured one.
-        ``origin`` says on whose behalf pages will be written: "agent" for tools that a model calls.
+        ``origin`` says on whose behalf pages will be written: "agent" for tools that a model calls. ``chat`` replaces
+        the language model of the settings.
         Raises StoreError for a folder that is missing or no folder, SettingsError and UsageError. An index that cannot
         be opened raises nothing: searches then answer empty and say why.
         """
@@ -113,7 +123,9 @@ class Memory(Writing, Tending):
         real = Path(os.path.realpath(folder))
         settings = settings or load_settings(real, environment())
         core, release = acquire(real, settings, embedder, environment())
-        return cls(core, release, settings, viewer, origin)
+        memory = cls(core, release, settings, viewer, origin, chat)
+        memory._resume_flushes()
+        return memory
 
     @property
     def root(self) -> Path:
@@ -313,6 +325,11 @@ class Memory(Writing, Tending):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _let_go(chat: Chat, release: Callable[[], None]) -> None:
+    chat.close()
+    release()
 
 
 def init(root: str | os.PathLike[str]) -> Path:

@@ -67,6 +67,22 @@ class Layout:
         """The folder of the scope's knowledge pages, with a "/" at its end."""
         return f"{'' if scope == SHARED else self._private(scope)}{KNOWLEDGE}/"
 
+    def diary(self, day: date, scope: Scope = SHARED) -> str:
+        """Path of the scope's dream diary of ``day``, which is not indexed."""
+        return f"{self.base if scope == SHARED else self._private(scope)}dreams/{day.isoformat()}.md"
+
+    def owners(self) -> tuple[Viewer, ...]:
+        """The users and agents who have a folder of their own here, in order of their ids."""
+        found: list[Viewer] = []
+        for folder, kind in _SCOPE_FOLDERS.items():
+            try:
+                with os.scandir(self.root / self.base / folder) as entries:
+                    ids = sorted(entry.name for entry in entries if entry.is_dir() and _ID.fullmatch(entry.name))
+            except OSError:
+                continue
+            found += [Viewer(**{kind: name}) for name in ids]
+        return tuple(found)
+
     def alias(self, target: str, viewer: Viewer, today: date) -> str:
         """``long_term`` and ``daily`` become the viewer's own file; any other target is returned as it is.
 

@@ -1,0 +1,1 @@
+"""What writes memory by itself: conversations become notes, notes become long-term memory."""

@@ -1,0 +1,201 @@
+"""Conversations in the shapes that hosts hold them in, as one kind of message."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias
+
+from vademecum.errors import UsageError, shown
+from vademecum.text.estimate import estimate_tokens
+
+Role: TypeAlias = Literal["user", "assistant", "tool"]
+
+#: Tool calls and results are shown to a model for what they are about, not for what they hold.
+_LONGEST_CALL, _LONGEST_RESULT = 200, 400
+_ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+#: Instructions are the host's, not something that was said.
+_INSTRUCTIONS = frozenset({"system", "developer"})
+_TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
+#: Nothing that anybody said: reasoning, pictures, references.
+_SILENT_BLOCKS = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "image", "image_url", "input_image", "input_audio", "file"}
+)
+_SCHEDULED = re.compile(r"\s*\[SCHEDULED\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something that was said.
+
+    ``id`` is the host's, else it is made from the message and the one before it. ``scheduled`` marks what a timer put
+    into the conversation, and the answers to it.
+    """
+
+    id: str
+    role: Role
+    text: str
+    scheduled: bool = False
+
+
+def read_messages(raw: Sequence[object]) -> tuple[Message, ...]:
+    """The messages of a conversation in order; without instructions and without what holds no text.
+
+    Takes plain ``{"role", "content"}``, OpenAI's chat messages and response items, and Anthropic's content blocks, as
+    mappings or as the objects of those packages. Raises UsageError for anything else, naming its position.
+    """
+    if isinstance(raw, (str, bytes, Mapping)) or not isinstance(raw, Sequence):
+        raise UsageError(f"messages = {shown(raw)}: expected a list of messages")
+    messages: list[Message] = []
+    previous, scheduled = "", False
+    for position, item in enumerate(raw):
+        entry = _mapping(item, position)
+        role, text = _said(entry, position)
+        if role is None or not text:
+            continue
+        if role == "user":
+            scheduled = entry.get("scheduled") is True or _SCHEDULED.match(text) is not None
+        messages.append(Message(_identity(entry, role, text, previous), role, text, scheduled))
+        previous = text
+    return tuple(messages)
+
+
+def rendered(message: Message, labels: Mapping[Role, str]) -> str:
+    """A message as a model is shown it."""
+    return f"{labels[message.role]}: {message.text}"
+
+
+def windows(lines: Sequence[str], budget: int) -> list[str]:
+    """Consecutive ``lines`` joined by blank lines, of at most ``budget`` estimated tokens each.
+
+    A line that is longer by itself is cut into pieces; nothing is left out.
+    """
+    found: list[str] = []
+    held: list[str] = []
+    room = budget
+    for line in lines:
+        for piece in _pieces(line, budget):
+            cost = estimate_tokens(piece) + 1
+            if held and cost > room:
+                found.append("\n\n".join(held))
+                held, room = [], budget
+            held.append(piece)
+            room -= cost
+    return [*found, "\n\n".join(held)] if held else found
+
+
+def _pieces(line: str, budget: int) -> Iterator[str]:
+    while estimate_tokens(line) > budget:
+        size = max(1, len(line) * budget // (estimate_tokens(line) + 1))
+        while size > 1 and estimate_tokens(line[:size]) > budget:
+            size = size * 9 // 10
+        yield line[:size]
+        line = line[size:]
+    if line:
+        yield line
+
+
+def _mapping(item: object, position: int) -> Mapping[str, Any]:
+    dump = getattr(item, "model_dump", None)  # the packages' objects
+    entry = dump() if callable(dump) else item
+    if not isinstance(entry, Mapping):
+        raise UsageError(f"message {position}: {shown(item)}: expected an object with a role and a content")
+    return entry
+
+
+def _said(entry: Mapping[str, Any], position: int) -> tuple[Role | None, str]:
+    kind = entry.get("type")
+    if kind == "function_call":
+        return "assistant", _call(entry.get("name"), entry.get("arguments"))
+    if kind == "function_call_output":
+        return "tool", _short(_text(entry.get("output"), position), _LONGEST_RESULT)
+    if "role" not in entry and isinstance(kind, str):
+        return None, ""  # an item of another kind, such as reasoning
+    name = entry.get("role")
+    if name in _INSTRUCTIONS:
+        return None, ""
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if role is None:
+        raise UsageError(f"message {position}: role = {shown(name)}: expected one of {', '.join(sorted(_ROLES))}")
+    content = entry.get("content")
+    if role == "user" and _only_results(content):
+        role = "tool"  # how Anthropic's protocol hands back results
+    text = _text(content, position)
+    if role == "tool":
+        return role, _short(text, _LONGEST_RESULT)
+    calls = [_call(*_function(call)) for call in entry.get("tool_calls") or ()]
+    return role, "\n".join(part for part in (text, *calls) if part)
+
+
+def _only_results(content: object) -> bool:
+    return (
+        isinstance(content, list)
+        and bool(content)
+        and all(isinstance(block, Mapping) and block.get("type") == "tool_result" for block in content)
+    )
+
+
+def _text(content: object, position: int) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content.strip()
+    if not isinstance(content, Sequence) or isinstance(content, bytes):
+        raise UsageError(f"message {position}: content = {shown(content)}: expected a text or a list of blocks")
+    return "\n".join(part for part in (_block(block, position) for block in content) if part)
+
+
+def _block(block: object, position: int) -> str:
+    if isinstance(block, str):
+        return block.strip()
+    entry = _mapping(block, position)
+    kind = entry.get("type")
+    if kind in _TEXT_BLOCKS:
+        text = entry.get("text")
+        return text.strip() if isinstance(text, str) else ""
+    if kind == "tool_use":
+        return _call(entry.get("name"), entry.get("input"))
+    if kind == "tool_result":
+        return _short(_text(entry.get("content"), position), _LONGEST_RESULT)
+    if kind in _SILENT_BLOCKS:
+        return ""
+    text = entry.get("text")
+    return text.strip() if isinstance(text, str) else ""
+
+
+def _function(call: object) -> tuple[object, object]:
+    entry = call if isinstance(call, Mapping) else {}
+    function = entry.get("function")
+    inner = function if isinstance(function, Mapping) else entry
+    return inner.get("name"), inner.get("arguments")
+
+
+def _call(name: object, arguments: object) -> str:
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+    return _short(f"[{name} {arguments}]", _LONGEST_CALL)
+
+
+def _short(text: str, limit: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _identity(entry: Mapping[str, Any], role: Role, text: str, previous: str) -> str:
+    """The host's id; without one, equal messages differ by what they answer: one "yes" is not another."""
+    given = entry.get("id") or entry.get("call_id") or entry.get("tool_call_id")
+    if isinstance(given, (str, int)) and not isinstance(given, bool):
+        return f"{role}:{given}"
+    stamp = entry.get("timestamp") or entry.get("created_at") or ""
+    return sha256("\0".join((role, str(stamp), previous, text)).encode(errors="surrogatepass")).hexdigest()
