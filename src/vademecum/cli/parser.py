@@ -37,19 +37,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
-    nightly = (flushing.add, dreaming.add)
-    rooms = (
-        _prompt,
-        flushing.add,
-        dreaming.add,
-        history.add,
-        watch.add,
-        lanes.add,
-        inspect.add,
-        doctor.add,
-        knowledge.add,
-    )
-    for add in (_init, _remember, writing.add, _sync, _search, _get, _context, *rooms, _status, _rebuild, _bench):
+    notes = (_init, _remember, writing.add, _search, _get, _context, _prompt, history.add, knowledge.add)
+    upkeep = (_sync, watch.add, lanes.add, _rebuild, _status, inspect.add, doctor.add, _bench)
+    for add in (*notes, flushing.add, dreaming.add, *upkeep):
         add(adding)
     return parser
 
