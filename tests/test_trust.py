@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from memories import OpenMemory
 from vademecum.store.files import Document, append, move, replace, rewrite
 from vademecum.store.paths import resolve
-from vademecum.store.trust import line_origins
+from vademecum.store.trust import Trust
 from vademecum.store.undo import undo
 
 
@@ -21,7 +22,7 @@ def test_a_line_is_of_whom_it_was_written_for_and_hand_made_ones_are_a_persons(t
     append(tmp_path, page, "- imported\n- also", by="import")
     page.file.write_text(page.file.read_text() + "- by hand later\n")
     append(tmp_path, page, "- mine")
-    assert line_origins(tmp_path, "x.md") == (
+    assert Trust(tmp_path).lines("x.md") == (
         *("person", "person", "person", "flush", "import", "import", "person", "person"),
     )
 
@@ -31,7 +32,7 @@ def test_who_rewrites_a_page_takes_nothing_over_that_stays(tmp_path: Path) -> No
     append(tmp_path, page, "- a\n- b")
     append(tmp_path, page, "- c", by="agent")
     replace(tmp_path, page, Document("- b\n- new\n- c\n"), by="dream")
-    assert line_origins(tmp_path, "x.md") == ("person", "dream", "agent")
+    assert Trust(tmp_path).lines("x.md") == ("person", "dream", "agent")
 
 
 def test_what_a_person_writes_anew_is_the_persons_and_an_undo_launders_nothing(tmp_path: Path) -> None:
@@ -39,16 +40,16 @@ def test_what_a_person_writes_anew_is_the_persons_and_an_undo_launders_nothing(t
     append(tmp_path, page, "- a\n- from the web", by="flush")
     entry = rewrite(tmp_path, page, lambda _: Document("- a\n")).entry
     undo(tmp_path, lambda _: True, entry, "person")
-    assert line_origins(tmp_path, "x.md") == ("flush", "flush")
+    assert Trust(tmp_path).lines("x.md") == ("flush", "flush")
     rewrite(tmp_path, page, lambda _: Document("- a\n"))
     append(tmp_path, page, "- from the web")
-    assert line_origins(tmp_path, "x.md") == ("flush", "person")
+    assert Trust(tmp_path).lines("x.md") == ("flush", "person")
 
 
 def test_a_page_that_moves_takes_its_origins_along(tmp_path: Path) -> None:
     append(tmp_path, resolve(tmp_path, "x.md"), "- imported", by="import")
     move(tmp_path, resolve(tmp_path, "x.md"), resolve(tmp_path, "y.md"))
-    assert line_origins(tmp_path, "y.md") == ("import",)
+    assert Trust(tmp_path).lines("y.md") == ("import",)
 
 
 def test_a_hit_is_as_trusted_as_the_least_trusted_of_its_lines(open_memory: OpenMemory) -> None:
@@ -91,3 +92,13 @@ def test_what_a_context_tells_is_fenced_as_data(open_memory: OpenMemory) -> None
     assert lines[0] == "~~~~ MEMORY.md"
     assert [line for line in lines if line.startswith("~~~~")] == ["~~~~ MEMORY.md", "~~~~"]
     assert lines[-1] == "~~~~"
+
+
+def test_what_is_kept_of_the_journal_is_as_new_as_the_journal(tmp_path: Path) -> None:
+    page = resolve(tmp_path, "x.md")
+    trust = Trust(tmp_path)
+    for number, by in enumerate(("flush", "person", "import", "agent")):
+        append(tmp_path, page, f"- {number}", by=by)  # type: ignore[arg-type]
+        file = tmp_path / ".vademecum" / "journal" / "journal.sqlite"
+        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+        assert trust.lines("x.md")[-1] == trust.lines("x.md")[-1] == by

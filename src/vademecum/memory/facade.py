@@ -39,7 +39,6 @@ from vademecum.store.layout import valid_id
 from vademecum.store.origins import UNKNOWN
 from vademecum.store.prompt import LANGUAGES, Language, system_prompt
 from vademecum.store.root import create as create_root
-from vademecum.store.trust import with_origins
 from vademecum.text.redact import Redactor
 from vademecum.types import (
     ORIGINS,
@@ -253,7 +252,7 @@ class Memory(Writing, Distilling, Tending):
         notices += tuple(f"{path}: is no longer there" for path in sorted(gone))
         hits = tuple(hit for hit in answer.hits if hit.path not in gone)
         try:
-            hits = with_origins(self._core.root, hits)
+            hits = self._reading.trust.hits(hits)
         except StoreError as error:
             hits = tuple(replace(hit, origin=UNKNOWN) for hit in hits)
             notices += (f"who wrote what was found cannot be told: {error}",)

@@ -12,7 +12,7 @@ from vademecum.store.layout import Layout
 from vademecum.store.origins import UNKNOWN
 from vademecum.store.paths import resolve
 from vademecum.store.places import Places
-from vademecum.store.trust import with_origin
+from vademecum.store.trust import Trust
 from vademecum.sync import Sessions
 from vademecum.types import Excerpt, Viewer
 
@@ -28,6 +28,7 @@ class Reading:
         self._sessions = sessions
         self._viewer = viewer
         self._today = today
+        self.trust = Trust(layout.root)
 
     def may_read(self, path: str) -> bool:
         """Whether a path of the index is the viewer's to see."""
@@ -64,7 +65,7 @@ class Reading:
                 raise PathError(f"{target!r}: belongs to somebody else's memory")
             return replace(self._sessions.excerpt(target, start, lines), origin=UNKNOWN)
         if not self._places.is_extra(target):
-            return with_origin(self._layout.root, read_lines(self._layout.root, self.own_page(target), start, lines))
+            return self.trust.excerpt(read_lines(self._layout.root, self.own_page(target), start, lines))
         layout, path = self._places.locate(target)
         prefix = target.removesuffix(path)
         found = self._allowed(target, layout, path, prefix)

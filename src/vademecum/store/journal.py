@@ -156,7 +156,14 @@ class Journal:
 
     def exists(self) -> bool:
         """Whether anything has been put on record."""
-        return self._path.exists()
+        return self.state() is not None
+
+    def state(self) -> os.stat_result | None:
+        """The state of the journal's file, which changes with every entry; None if there is none."""
+        try:
+            return self._path.stat()
+        except OSError:
+            return None
 
     def entries(self, path: str | None = None, content: Content | None = None) -> Iterator[LogEntry]:
         """What is on record, newest first; with ``path``, what happened to that page under its present name and
