@@ -6,6 +6,7 @@ import asyncio
 import os
 import unicodedata
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from memories import PATIENT, OpenMemory, paths, texts, write
 from store_support import python
 from vademecum import AsyncMemory, Memory
-from vademecum.errors import ConflictError, MissingFileError, PathError, UnreadableFileError, UsageError
+from vademecum.errors import ConflictError, MissingFileError, PathError, StoreError, UnreadableFileError, UsageError
 from vademecum.knowledge.records import Category
 
 pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
@@ -575,3 +576,50 @@ def test_what_a_model_writes_is_known_as_such_and_holds_no_secret(open_memory: O
     assert "is kept as it was written" in done.notices[0]
     model.knowledge.rename("a.md", "c.md")
     assert _page(model, "knowledge/b.md") == f"# B\n\n{secret} [a](c.md)\n"
+
+
+# -- other processes ------------------------------------------------------------------------------------------------
+
+
+def test_processes_that_change_pages_at_once_lose_nothing(open_memory: OpenMemory) -> None:
+    memory = open_memory({"knowledge/target.md": "# Target"})
+    code = (
+        "import sys; from vademecum import Memory\n"
+        "with Memory.open(sys.argv[1]) as memory:\n"
+        "    for n in range(3):\n"
+        "        memory.knowledge.create(f'{sys.argv[2]}/{n}.md', '# T\\n\\n[[target]]')\n"
+        "        memory.knowledge.rename(f'{sys.argv[2]}/{n}.md', f'p{n}.md')\n"
+    )
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda name: python(code, memory.root, name), "abc"))
+    assert memory.knowledge.tree().pages == 10
+    assert memory.knowledge.check().sound
+    assert len(memory.knowledge.links("target.md").incoming) == 10
+    assert _page(memory, "knowledge/log.md").count("\n- ") == 18
+
+
+def test_opening_a_memory_finishes_what_was_begun(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory = open_memory(LINKED)
+    code = (
+        "import os, sys; from vademecum import Memory; from vademecum.store import files\n"
+        "files.rewrite = lambda *_, **__: os._exit(9)\n"
+        "Memory.open(sys.argv[1]).knowledge.move('finance/etf.md', 'funds')"
+    )
+    with pytest.raises(AssertionError):
+        python(code, memory.root)
+    assert (memory.root / "knowledge/funds/etf.md").exists()
+    assert "finance/etf" in _page(memory, "MEMORY.md")
+    with Memory.open(memory.root, settings=PATIENT) as later:
+        assert "knowledge/funds/etf.md#core" in _page(later, "MEMORY.md")
+        assert later.knowledge.check().sound
+        # All of it is one operation, whoever carried it out.
+        later.undo()
+    assert _page(memory, "MEMORY.md") == LINKED["MEMORY.md"]
+
+
+def test_a_plan_that_cannot_be_read_stops_changes_and_says_what_to_do(open_memory: OpenMemory) -> None:
+    memory = open_memory(LINKED)
+    (memory.root / ".vademecum/knowledge-pending.json").write_text("{")
+    with pytest.raises(StoreError, match="move the file away"):
+        memory.knowledge.create("x.md", "x")
+    assert memory.knowledge.tree().pages == 2

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 _GOLDEN = math.pi * (3 - math.sqrt(5))
 #: Forces between all pairs take memory and time by the square of the nodes; more nodes stay where they begin.
 _MOST_WITH_FORCES = 1_500
-_ROUNDS = 120
+_MOST_ROUNDS = 120
+_PAIRS = 40_000_000
 _SPACING = 60.0
-_MARGIN = 90.0
+#: How strongly pages are drawn to the middle: enough for those without links not to wander off.
+_PULL = 0.6
+_MARGIN = 40.0
+_LABEL_WIDTH = 240.0
 _LABEL = 40
 
 _STYLE = """
@@ -69,7 +73,7 @@ def to_svg(graph: Graph) -> str:
     places = _places(graph)
     left = min((x for x, _ in places.values()), default=0.0) - _MARGIN
     top = min((y for _, y in places.values()), default=0.0) - _MARGIN
-    width = max((x for x, _ in places.values()), default=0.0) + _MARGIN - left
+    width = max((x for x, _ in places.values()), default=0.0) + _MARGIN + _LABEL_WIDTH - left
     height = max((y for _, y in places.values()), default=0.0) + _MARGIN - top
     incoming = Counter(edge.target for edge in graph.edges)
     radius = {node.id: 5 + 2 * math.sqrt(incoming[node.id]) for node in graph.nodes}
@@ -123,7 +127,7 @@ def _settled(places: NDArray[np.float64], pairs: NDArray[np.intp]) -> NDArray[np
     middle keeps apart what is not connected from drifting away."""
     import numpy as np
 
-    for step in np.linspace(_SPACING, 1.0, _ROUNDS):
+    for step in np.linspace(_SPACING, 1.0, min(_MOST_ROUNDS, _PAIRS // len(places) ** 2)):
         gaps = places[:, None, :] - places[None, :, :]
         squares = np.einsum("ijk,ijk->ij", gaps, gaps)
         np.fill_diagonal(squares, np.inf)
@@ -132,7 +136,7 @@ def _settled(places: NDArray[np.float64], pairs: NDArray[np.intp]) -> NDArray[np
         pull *= np.linalg.norm(pull, axis=1, keepdims=True) / _SPACING
         np.subtract.at(force, pairs[:, 0], pull)
         np.add.at(force, pairs[:, 1], pull)
-        force -= places * 0.1
+        force -= places * _PULL
         length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
         places = places + force / length * np.minimum(length, step)
     return places

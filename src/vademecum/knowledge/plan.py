@@ -12,10 +12,9 @@ from typing import Any
 from vademecum.errors import StoreError, WriteError
 from vademecum.knowledge.rewriting import Edit
 from vademecum.store.disk import swap
-from vademecum.store.root import check_private, private_folder
+from vademecum.store.root import PRIVATE, UNFINISHED, check_private, private_folder
 from vademecum.types import Origin
 
-_FILE = "knowledge-pending.json"
 _VERSION = 1
 
 
@@ -54,7 +53,7 @@ class Plan:
 
 def pending(root: Path) -> bool:
     """Whether some operation was begun and not finished."""
-    return os.path.lexists(root / ".vademecum" / _FILE)
+    return os.path.lexists(root / PRIVATE / UNFINISHED)
 
 
 def save(root: Path, plan: Plan) -> None:
@@ -93,8 +92,8 @@ def clear(root: Path) -> None:
 
 def _file(root: Path) -> Path:
     folder = private_folder(root)
-    check_private(folder, _FILE)
-    return folder / _FILE
+    check_private(folder, UNFINISHED)
+    return folder / UNFINISHED
 
 
 def _plan(value: dict[str, Any]) -> Plan:

@@ -38,6 +38,7 @@ from vademecum.store.context import gather
 from vademecum.store.layout import valid_id
 from vademecum.store.origins import UNKNOWN
 from vademecum.store.prompt import LANGUAGES, Language, system_prompt
+from vademecum.store.root import PRIVATE, UNFINISHED
 from vademecum.store.root import create as create_root
 from vademecum.text.redact import Redactor
 from vademecum.types import (
@@ -124,6 +125,8 @@ class Memory(Writing, Distilling, Tending):
         core, release = acquire(real, settings, embedder, environment())
         memory = cls(core, release, settings, viewer, origin, chat)
         memory._resume_flushes()
+        if os.path.lexists(real / PRIVATE / UNFINISHED):
+            memory.knowledge.finish()
         return memory
 
     @property

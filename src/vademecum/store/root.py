@@ -12,6 +12,8 @@ from vademecum.errors import StoreError, WriteError
 from vademecum.store.layout import LONG_TERM, Layout, detect
 
 PRIVATE = ".vademecum"
+#: In the private folder while an operation on several knowledge pages goes on: what is to be done.
+UNFINISHED = "knowledge-pending.json"
 _DATABASE = ".sqlite"
 _BESIDE_DATABASE = ("-wal", "-shm", "-journal")
 
