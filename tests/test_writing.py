@@ -195,6 +195,17 @@ def test_what_was_made_goes_and_what_was_deleted_comes_back(open_memory: OpenMem
     assert paths(memory.search("Lyon")) == ["travel.md"]
 
 
+def test_what_is_gone_since_cannot_be_taken_back_and_that_is_said(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    memory.remember("One.", file="x.md")
+    memory.remember("Two.", file="x.md")
+    (memory.root / "x.md").unlink()
+    for entry in memory.log():
+        with pytest.raises(ConflictError, match=f"x.md: is gone, so change {entry.id} cannot be taken back"):
+            memory.undo(entry.id)
+    assert not (memory.root / "x.md").exists()
+
+
 def test_nobody_sees_or_takes_back_what_is_somebody_elses(open_memory: OpenMemory) -> None:
     alice, bob = open_memory(user="alice"), open_memory(user="bob")
     alice.remember("A secret.")

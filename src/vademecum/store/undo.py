@@ -130,21 +130,13 @@ def _taken_back(root: Path, journal: Journal, entry: LogEntry, by: Origin, batch
     before, after = (
         None if content is None else decode(journal.content(content), path) for content in (entry.before, entry.after)
     )
-    if (
-        before is None
-        and after is not None
-        and not _without(path, entry, read_text(location), before, after).text.strip()
-    ):
+
+    def change(now: Document | None) -> Document:
+        return _without(path, entry, now, before, after)
+
+    if before is None and page_bytes(root, path) is not None and not change(read_text(location)).text.strip():
         return remove(root, location, by=by, why=why, undoes=entry.id, batch=batch)
-    return rewrite(
-        root,
-        location,
-        lambda now: _without(path, entry, now, before, after),
-        by=by,
-        why=why,
-        undoes=entry.id,
-        batch=batch,
-    )
+    return rewrite(root, location, change, by=by, why=why, undoes=entry.id, batch=batch)
 
 
 def _present_path(entry: LogEntry, journal: Journal) -> str:

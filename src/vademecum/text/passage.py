@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ _LINE_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"
 _split_at_line_ends = re.compile(_LINE_END).split
 # What is worth nothing without the words behind it: quote, list, task and heading markers.
 _is_bare_marker = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]*)?(?:\[[ xX]\][ \t]*)?\Z").match
-_blank_lines_before = re.compile(rf"(?:(?<![^\r\n])[ \t]*{_LINE_END})*\Z").search
 _blank_lines_after = re.compile(rf"(?:[ \t]*{_LINE_END})*").match
 
 
@@ -65,7 +65,8 @@ def without(text: str, matches: Sequence[Match]) -> Changed:
     A line of which nothing is left, or nothing but a marker, goes with its end; of the blank lines that meet where
     whole lines went, the fewer go too. All other blank lines stay, and those in code always.
     """
-    return _changed(text, matches, "", _span_to_delete)
+    code = [(block.start_line, block.end_line) for block in scan(text) if block.kind == "fence"]
+    return _changed(text, matches, "", partial(_span_to_delete, code))
 
 
 def _changed(text: str, matches: Sequence[Match], new: str, span: Callable[[str, Match], tuple[int, int]]) -> Changed:
@@ -83,16 +84,17 @@ def _changed(text: str, matches: Sequence[Match], new: str, span: Callable[[str,
     return Changed(text, tuple(lines))
 
 
-def _span_to_delete(text: str, match: Match) -> tuple[int, int]:
+def _span_to_delete(code: Sequence[tuple[int, int]], text: str, match: Match) -> tuple[int, int]:
     start, end = _whole_lines(text, match.start, match.end)
-    if starts_line(text, start) and starts_line(text, end) and not _in_code(text, match):
+    in_code = any(first < match.start_line and match.end_line < last for first, last in code)
+    if starts_line(text, start) and starts_line(text, end) and not in_code:
         return _with_blank_lines(text, start, end)
     return start, end
 
 
 def _whole_lines(text: str, start: int, end: int) -> tuple[int, int]:
     """The span, grown to whole lines if nothing of worth is left of them."""
-    line_start = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) + 1
+    line_start = _line_start(text, start)
     if starts_line(text, end) and line_start == start:
         return start, end
     rest = re.compile(r"[^\r\n]*").match(text, end)
@@ -109,19 +111,27 @@ def starts_line(text: str, offset: int) -> bool:
     return offset in (0, len(text)) or text[offset - 1] == "\n" or (text[offset - 1] == "\r" and text[offset] != "\n")
 
 
-def _in_code(text: str, match: Match) -> bool:
-    return any(
-        block.kind == "fence" and block.start_line < match.start_line and match.end_line < block.end_line
-        for block in scan(text)
-    )
-
-
 def _with_blank_lines(text: str, start: int, end: int) -> tuple[int, int]:
-    before, after = _blank_lines_before(text[:start]), _blank_lines_after(text, end)
-    assert before is not None
+    """The span of whole lines, grown by the blank lines before or after it, whichever are fewer."""
+    before, after = _blank_lines_before(text, start), _blank_lines_after(text, end)
     assert after is not None
-    at_begin, at_end = not text[: before.start()], after.end() == len(text)
-    fewer_before = len(split_lines(before[0])) <= len(split_lines(after[0]))
-    if (at_end and not at_begin) or (fewer_before and not at_begin):
-        return before.start(), end
+    at_begin, at_end = before == 0, after.end() == len(text)
+    fewer_before = len(split_lines(text[before:start])) <= len(split_lines(after[0]))
+    if not at_begin and (at_end or fewer_before):
+        return before, end
     return start, after.end()
+
+
+def _blank_lines_before(text: str, start: int) -> int:
+    """Where the blank lines begin that end at ``start``."""
+    while start > 0:
+        previous = _line_start(text, start - 1 - text.endswith("\r\n", 0, start))
+        if text[previous:start].strip():
+            break
+        start = previous
+    return start
+
+
+def _line_start(text: str, offset: int) -> int:
+    line_feed = text.rfind("\n", 0, offset)
+    return max(line_feed, text.rfind("\r", line_feed + 1, offset)) + 1
