@@ -116,6 +116,14 @@ class MemoryIndex:
         for source in sources:
             self.sources[source.path] = source
 
+    def move(self, paths: Mapping[str, str]) -> None:
+        for old, new in paths.items():
+            if old in self.sources and new not in self.sources:
+                moved = self.sources[new] = replace(self.sources.pop(old), path=new)
+                for row in self.rows:
+                    row.source = moved if row.source.path == old else row.source
+        self.count += 1
+
     def delete(self, paths: Collection[str]) -> int:
         found = [path for path in paths if self.sources.pop(path, None)]
         self.rows = [r for r in self.rows if r.source.path not in found]

@@ -163,6 +163,22 @@ def test_a_range_of_lines_is_replaced_and_the_rest_stays(index: IndexBackend) ->
     assert texts() == [(1, "line 1")], "rows of a distrusted source go, whatever is replaced"
 
 
+def test_a_source_that_moves_keeps_its_rows_and_never_takes_anothers_place(index: IndexBackend) -> None:
+    index.replace_source(source("a/x.md"), [chunk("one")])
+    index.replace_source(source("a/y.md"), [chunk("two")])
+    index.replace_source(source("b/y.md"), [chunk("three")])
+    with index.reader() as reader:
+        before, (kept,) = reader.generation(), reader.search_keyword(["one"], 5, ())
+    index.move({"a/x.md": "b/x.md", "a/y.md": "b/y.md", "never.md": "b/never.md"})
+    assert sorted(index.fingerprints()) == ["a/y.md", "b/x.md", "b/y.md"]
+    assert index.fingerprints()["b/x.md"] == source("b/x.md")
+    with index.reader() as reader:
+        assert reader.generation() > before
+        assert [hit.id for hit in reader.search_keyword(["one"], 5, ())] == [kept.id]
+        assert reader.get([kept.id])[0].path == "b/x.md"
+        assert found(index, "three", where=(Condition("path", "prefix", "b/"),)) == ["three"]
+
+
 def test_deleting_names_only_what_existed(index: IndexBackend) -> None:
     index.replace_source(source(), [chunk("one")])
     assert index.delete(["a.md", "never.md"]) == 1

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,6 +42,7 @@ class Bench:
         embedder: HashedEmbedder | None = None,
         vault: Path | None = None,
         history: HistoryFile | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         state.mkdir(parents=True, exist_ok=True)
         self.root = root
@@ -52,7 +53,7 @@ class Bench:
         filler = VectorFiller(self.index, embedder, DocumentBatches(embedder)) if embedder else None
         places = Places(detect(root), {"vault": vault} if vault else {}, spoken=history is not None)
         sessions = Sessions(places, history, CHUNKS, None, 1 << 26) if history else None
-        self.syncer = Syncer(places, self.index, CHUNKS, filler, time.time, sessions)
+        self.syncer = Syncer(places, self.index, CHUNKS, filler, clock, sessions)
 
     def file(self, path: str) -> Path:
         """Where a page of the index is on disk."""
@@ -221,6 +222,69 @@ def test_a_renamed_file_is_not_embedded_again(bench: Bench) -> None:
     report = bench.syncer.run()
     assert (report.added, report.removed, report.embedded) == (1, 1, 0)
     assert {row[0] for row in bench.rows()} == {"new.md"}
+
+
+PLACES = ("", "x", "x/y", "memory", "memory/users/ann", "memory/users/bob", "knowledge/a", "x/y/deep")
+TURNS = st.lists(
+    st.one_of(
+        st.tuples(st.just("folder"), st.sampled_from(PLACES[1:]), st.sampled_from(PLACES[1:])),
+        st.tuples(st.just("page"), st.sampled_from(PLACES), st.sampled_from(["a.md", "2026-01-01.md", "MEMORY.md"])),
+        st.tuples(st.just("sync"), st.just(""), st.just("")),
+    ),
+    max_size=14,
+)
+
+
+@given(turns=TURNS)
+def test_after_folders_were_moved_about_the_index_equals_a_fresh_build(turns: list[tuple[str, str, str]]) -> None:
+    with TemporaryDirectory() as folder:
+        root = Path(folder, "root")
+        (root / "memory").mkdir(parents=True)
+        lived = Bench(root, Path(folder, "lived"), clock=lambda: time.time() + 60)
+        for number, (action, one, two) in enumerate(turns):
+            if action == "page":  # of a length of its own: what the clock is too coarse for, the size must show
+                lived.write(f"{one}/{two}".lstrip("/"), f"# Page\n\n{'word ' * (number + 1)}\n")
+            elif action == "folder" and (root / one).is_dir() and not (root / two).exists():
+                if not two.startswith(f"{one}/"):
+                    (root / two).parent.mkdir(parents=True, exist_ok=True)
+                    (root / one).rename(root / two)
+            else:
+                lived.syncer.run()
+        lived.syncer.run()
+        fresh = Bench(root, Path(folder, "fresh"), clock=lambda: time.time() + 60)
+        fresh.syncer.run()
+        assert lived.rows() == fresh.rows()
+        assert lived.vocabulary() == fresh.vocabulary()
+        assert lived.syncer.plan().empty
+        lived.sound()
+        lived.close()
+        fresh.close()
+
+
+def test_a_renamed_folder_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    bench = Bench(root, tmp_path / "state", clock=lambda: time.time() + 60)
+    for number in range(20):
+        bench.write(f"old/{number % 3}/{number}.md", f"note {number}\n")
+    bench.syncer.run()
+    before = [row[11:] for row in sorted(bench.rows())]
+    (root / "old").rename(root / "new")
+    bench.write("new/0/0.md", "another note\n")
+    read: list[str] = []
+    original = Places.load
+    monkeypatch.setattr(Places, "load", lambda places, file, now: read.append(file.path) or original(places, file, now))
+    report = bench.syncer.run()
+    assert (report.added, report.removed, report.chunks) == (20, 20, 1)
+    assert read == ["new/0/0.md"]
+    assert {row[0] for row in bench.rows()} == {f"new/{number % 3}/{number}.md" for number in range(20)}
+    assert len(before) == len(bench.rows())
+    assert bench.syncer.plan().empty
+    (root / "new").rename(root / "memory")
+    (root / "memory/0").rename(root / "users")
+    bench.syncer.run()
+    assert {row[1] for row in bench.rows()} == {"shared"}
+    bench.close()
 
 
 def test_text_is_searchable_although_the_embedder_is_down_and_vectors_follow(bench: Bench) -> None:

@@ -105,6 +105,10 @@ class IndexBackend(Protocol):
         """Record new stamps for sources whose content did not change."""
         ...
 
+    def move(self, paths: Mapping[str, str]) -> None:
+        """Call each source by another path, unless a source has that; its rows stay as they are. One transaction."""
+        ...
+
     def delete(self, paths: Collection[str]) -> int:
         """Remove sources with all their rows; returns how many existed."""
         ...

@@ -191,6 +191,11 @@ class EmbeddedIndex:
         with self._transaction() as connection:
             rows.touch_sources(connection, sources)
 
+    def move(self, paths: Mapping[str, str]) -> None:
+        """Call each source by another path, unless a source has that; its rows stay as they are. One transaction."""
+        with self._transaction() as connection:
+            rows.move_sources(connection, paths)
+
     def delete(self, paths: Collection[str]) -> int:
         """Remove sources with all their rows; returns how many existed."""
         with self._transaction() as connection:

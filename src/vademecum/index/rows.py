@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from vademecum.index.schema import DISTRUSTED, bump_generation, bump_stamps, full_text
@@ -137,6 +137,14 @@ def touch_sources(connection: sqlite3.Connection, sources: Sequence[Source]) -> 
         ((source.stat, source.settled, source.path) for source in sources),
     )
     bump_stamps(connection)
+
+
+def move_sources(connection: sqlite3.Connection, paths: Mapping[str, str]) -> None:
+    """Call each source by another path, unless that is taken. Call in a transaction."""
+    connection.executemany(
+        "UPDATE OR IGNORE files SET path = ? WHERE path = ?", ((new, old) for old, new in paths.items())
+    )
+    bump_generation(connection)
 
 
 def delete_sources(connection: sqlite3.Connection, paths: Collection[str]) -> int:

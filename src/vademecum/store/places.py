@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vademecum.errors import PathError, StoreError
-from vademecum.store.layout import EXTRA, Layout, detect
+from vademecum.store.layout import EXTRA, Layout, Place, detect
 from vademecum.store.scan import FileStat, Page, Scan, absent, belongs, load, scan
 
 
@@ -82,6 +82,11 @@ class Places:
         """See ``store.scan.load``."""
         layout, inner = self.locate(file.path)
         return load(layout, file._replace(path=inner), now, file.path.removesuffix(inner))
+
+    def classify(self, path: str) -> Place:
+        """What a path of an index says about its page. Raises like `locate`."""
+        layout, inner = self.locate(path)
+        return layout.classify(inner)
 
     def absent(self, path: str) -> bool:
         """See ``store.scan.absent``; pages of an extra folder that is no longer used are absent too."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from vademecum.history.paths import file_of
 from vademecum.store.scan import FileStat, Scan
@@ -15,7 +15,8 @@ class Plan:
     """The difference between disk and index.
 
     ``verify`` are files whose stamp is unchanged but was taken so soon after a write that it proves nothing: they
-    are read and compared by content. ``removed`` are paths in the index that the scan did not see.
+    are read and compared by content. ``removed`` are paths in the index that the scan did not see. ``moved`` gives the
+    old paths, among those, of files among ``added`` that are certainly the same: their folder was moved or renamed.
     """
 
     added: tuple[FileStat, ...]
@@ -23,6 +24,7 @@ class Plan:
     verify: tuple[FileStat, ...]
     removed: tuple[str, ...]
     kept: int
+    moved: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -54,7 +56,14 @@ def plan(found: Scan, known: Mapping[str, Source]) -> Plan:
     paths = {file.path for file in found.files}
     gone = known.keys() - paths
     removed = sorted(path for path in gone if not _may_be_there(path, found, paths))
-    return Plan(tuple(added), tuple(changed), tuple(verify), tuple(removed), kept + len(gone) - len(removed))
+    kept += len(gone) - len(removed)
+    return Plan(tuple(added), tuple(changed), tuple(verify), tuple(removed), kept, _moved(added, removed, known))
+
+
+def _moved(added: Sequence[FileStat], removed: Sequence[str], known: Mapping[str, Source]) -> dict[str, str]:
+    """Where each file was. A stamp holds inode and time of the last change, which a folder's new name leaves alone."""
+    were = {source.stat: path for path in removed if (source := known[path]).settled and source.kind != "session"}
+    return {file.path: old for file in added if (old := were.pop(file.stamp, None)) is not None}
 
 
 def _may_be_there(path: str, found: Scan, paths: Collection[str]) -> bool:

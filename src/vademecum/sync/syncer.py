@@ -162,8 +162,10 @@ class Syncer:
         self.linked = found.linked
         todo = plan(found, known)
         tally = _Tally()
+        moved = self._move(todo.moved)
+        to_read = [file for file in todo.to_read if file.path not in moved]
         # Notes first: a long transcript must not keep them waiting, nor their vectors.
-        for done, file in enumerate(sorted(todo.to_read, key=lambda file: file.spoken), 1):
+        for done, file in enumerate(sorted(to_read, key=lambda file: file.spoken), 1):
             if self._stop.is_set():
                 break
             # File by file, so that what this process writes meanwhile need not wait for all of them.
@@ -173,20 +175,33 @@ class Syncer:
                 with self._applying:
                     self._apply_file(file, known, tally)
             if self._progress is not None:
-                self._progress("files", done, len(todo.to_read))
+                self._progress("files", done, len(to_read))
         if tally.touched:
             self._index.touch(tally.touched)
-        gone = [path for path in todo.removed if self._absent(path, known[path])]
+        old = set(moved.values())
+        gone = [path for path in todo.removed if path not in old and self._absent(path, known[path])]
         removed = self._index.delete(gone) if gone else 0
         return SyncReport(
             added=len(todo.added),
             changed=len(todo.changed),
-            removed=removed,
+            removed=removed + len(moved),
             kept=todo.kept + len(todo.verify),
             chunks=tally.chunks,
             failed=tuple(tally.failed),
             notices=(*found.notices, *tally.notices),
         )
+
+    def _move(self, moved: Mapping[str, str]) -> Mapping[str, str]:
+        """Call the rows of files by their new paths, where those say the same of them; returns for which it was so."""
+        places = self._places
+        done = {
+            new: old
+            for new, old in moved.items()
+            if places.absent(old) and places.classify(new) == places.classify(old)
+        }
+        if done:
+            self._index.move({old: new for new, old in done.items()})
+        return done
 
     def _absent(self, path: str, source: Source) -> bool:
         if source.kind != "session":
