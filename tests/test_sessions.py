@@ -434,3 +434,15 @@ def test_after_anything_that_is_said_the_index_equals_a_fresh_build(steps: list[
         lived.close()
         fresh.close()
         world.close()
+
+
+def test_a_damaged_history_costs_no_note_and_is_named(open_memory: OpenMemory) -> None:
+    memory = open_memory({"MEMORY.md": "gold"})
+    memory.history.append("s", [{"role": "user", "content": "gold talk"}])
+    assert len(memory.search("gold")) == 2
+    memory.close()
+    (memory.root / ".vademecum" / "history.sqlite").write_bytes(b"not a database" * 300)
+    again = open_memory()
+    result = again.search("gold")
+    assert set(paths(result)) == {"MEMORY.md", "history.sqlite/s"}
+    assert any("history.sqlite" in notice and "is kept" in notice for notice in result.notices)
