@@ -264,7 +264,10 @@ class MemoryIndex:
         return [_row(by_id[i]) for i in ids if i in by_id]
 
     def of_source(self, path: str) -> Sequence[ChunkRow]:
-        return [_row(r) for r in sorted(self._of(path), key=lambda r: (r.chunk.start_line, r.id))]
+        return [
+            _row(r)
+            for r in sorted((r for r in self.rows if r.source.path == path), key=lambda r: (r.chunk.start_line, r.id))
+        ]
 
     def permitted(self, ids: Sequence[int], where: Where) -> frozenset[int]:
         return frozenset(r.id for r in self.rows if r.id in set(ids) and r.meets(where))

@@ -359,6 +359,19 @@ def test_each_condition_admits_exactly_its_rows(index: IndexBackend, condition: 
     assert sorted(text[-1] for text in found(index, "word", where=(condition,))) == list(expected.replace(" ", ""))
 
 
+def test_rows_of_a_source_come_in_the_order_of_its_lines_and_can_be_filtered(index: IndexBackend) -> None:
+    index.replace_source(source("a.md"), [chunk("later", line=9), chunk("first", line=2)])
+    index.replace_source(source("b.md", kind="daily", date="2026-01-01"), [chunk("other")])
+    with index.reader() as reader:
+        assert [row.text for row in reader.of_source("a.md")] == ["first", "later"]
+        assert list(reader.of_source("c.md")) == []
+        ids = [row.id for path in ("a.md", "b.md") for row in reader.of_source(path)]
+        (daily,) = (row.id for row in reader.of_source("b.md"))
+        assert reader.permitted(ids, (Condition("kind", "eq", "daily"),)) == {daily}
+        assert reader.permitted([*ids, 99], ()) == set(ids)
+        assert reader.permitted([], ()) == set()
+
+
 def test_conditions_are_joined_by_and(index: IndexBackend) -> None:
     for number, row in enumerate(ROWS):
         index.replace_source(row, [chunk(f"word {number}")])

@@ -201,6 +201,31 @@ def test_a_page_that_changed_since_says_so(memory: Memory) -> None:
     assert memory.inspect_chunks("new.md").state == "missing"
 
 
+# conversations
+
+
+def test_conversations_are_looked_into_like_pages(memory: Memory) -> None:
+    said = [{"role": "user", "content": "Which broker?"}, {"role": "assistant", "content": "Fidelity, as before."}]
+    memory.history.append("chat", said)
+    memory.sync()
+    page = memory.inspect_chunks("history.sqlite/chat")
+    assert (page.state, page.kind, [(c.start_line, c.end_line) for c in page.chunks]) == (
+        "indexed",
+        "session",
+        [(1, 2)],
+    )
+    expected = memory.inspect_query("Fidelity before", expect="history.sqlite/chat:2").expected
+    assert expected is not None
+    assert expected.hit is not None
+    assert "kept out by the filter kind" in why(memory, "Fidelity", "history.sqlite/chat", kind="daily")
+    assert memory.inspect_chunks("history.sqlite/other").why == "history.sqlite/other: there is no such conversation"
+    memory.history.append("chat", said)
+    assert memory.inspect_chunks("history.sqlite/chat").state == "behind"
+    assert "1 changes are not indexed yet" in str(memory.doctor())
+    memory.sync()
+    assert [finding for finding in memory.doctor() if finding.state not in {"ok", "skipped"}] == []
+
+
 # on the command line
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from vademecum.errors import StoreError
+from vademecum.history import paths
 from vademecum.ports import IndexBackend, IndexReader
 from vademecum.store.places import Places
-from vademecum.store.scan import FileStat
+from vademecum.store.scan import FileStat, Scan
 from vademecum.text.estimate import estimate_tokens
 from vademecum.types import ChunkRow, Kind, Scope, Source
+
+_CHANGED = "has changed since it was indexed; `vademecum sync` brings the index up to date"
 
 #: "indexed" as it is on disk; "behind" a change; "missing" from disk or from the memory, and from the index.
 PageState: TypeAlias = Literal["indexed", "behind", "missing"]
@@ -53,9 +56,10 @@ class InspectedPage:
     chunks: tuple[InspectedChunk, ...]
 
 
-def inspect_page(index: IndexBackend, places: Places, path: str) -> InspectedPage:
-    """What the index holds of the page at ``path``, spelled as on disk, and how that stands to the disk."""
-    state, why = page_state(index, places, path)
+def inspect_page(index: IndexBackend, places: Places, scan: Callable[[], Scan], path: str) -> InspectedPage:
+    """What the index holds of the page or conversation at ``path``, spelled as on disk, and how that stands to the
+    disk, of which ``scan`` tells."""
+    state, why = page_state(index, places, scan, path)
     known = index.fingerprints().get(path)
     with index.reader() as reader:
         rows = reader.of_source(path)
@@ -89,19 +93,19 @@ def with_vector(reader: IndexReader, rows: Sequence[ChunkRow], fingerprint: str)
     return frozenset()
 
 
-def page_state(index: IndexBackend, places: Places, path: str) -> tuple[PageState, str]:
+def page_state(index: IndexBackend, places: Places, scan: Callable[[], Scan], path: str) -> tuple[PageState, str]:
     """How the index stands to the page, and why if it is not as on disk; looks at the folder and reads the page."""
-    known = index.fingerprints().get(path)
-    found = places.scan()
-    file = next((file for file in found.files if file.path == path), None)
+    sources, found = index.fingerprints(), scan()
+    known = sources.get(path)
+    where = paths.file_of(path) or path
+    file = next((file for file in found.files if file.path == where), None)
     if file is None:
-        if known is not None and not places.absent(path):
-            return "indexed", ""  # of another kind than pages, or where nobody can look just now
-        gone: PageState = "missing" if known is None else "behind"
-        told = [text for where, text in found.notices if path == where or path.startswith(f"{where}/")]
-        return gone, told[0] if told else _why_no_page(places, path)
-    if known is not None and known.stat == file.stamp:
-        return "indexed", ""
+        told = [text for noted, text in found.notices if path == noted or path.startswith(f"{noted}/")]
+        return "missing" if known is None else "behind", told[0] if told else _why_no_page(places, path)
+    if where in sources and sources[where].stat == file.stamp:
+        return ("missing", f"{path}: there is no such conversation") if known is None else ("indexed", "")
+    if file.spoken:
+        return "missing" if known is None else "behind", f"{path}: {_CHANGED}"
     return _compared(places, file, known)
 
 
@@ -114,7 +118,7 @@ def _compared(places: Places, file: FileStat, known: Source | None) -> tuple[Pag
         return "missing", f"{file.path}: is not indexed yet; `vademecum sync` does that"
     if known.fingerprint == page.source.fingerprint:
         return "indexed", ""
-    return "behind", f"{file.path}: has changed since it was indexed; `vademecum sync` brings the index up to date"
+    return "behind", f"{file.path}: {_CHANGED}"
 
 
 def _why_no_page(places: Places, path: str) -> str:

@@ -23,6 +23,7 @@ from vademecum.ports import Embedder, IndexBackend
 from vademecum.store.layout import Layout
 from vademecum.store.places import Places
 from vademecum.store.scan import Scan
+from vademecum.sync import Plan
 from vademecum.types import Finding, SyncReport
 
 
@@ -30,8 +31,9 @@ from vademecum.types import Finding, SyncReport
 class Patient:
     """A memory as the doctor sees it, and what can be done for it.
 
-    ``state`` is where its index lies, ``index`` gives it or raises IndexUnavailableError. ``sync`` brings it up to the
-    files, ``mend`` sets damaged files of it aside and begins them anew. ``embedder`` is None for ``reason``.
+    ``state`` is where its index lies, ``index`` gives it or raises IndexUnavailableError. ``plan`` compares it with the
+    files, ``sync`` brings it up to them, ``mend`` sets damaged files of it aside and begins them anew. ``embedder`` is
+    None for ``reason``.
     """
 
     layout: Layout
@@ -42,6 +44,7 @@ class Patient:
     embedder: Embedder | None
     reason: str
     index: Callable[[], IndexBackend]
+    plan: Callable[[], Plan]
     sync: Callable[[], SyncReport]
     mend: Callable[[], None]
     history: HistoryFile
@@ -68,7 +71,11 @@ def examine(patient: Patient, fix: bool) -> Iterator[tuple[str, Finding]]:
     yield from _of_nobody(check_set_aside(patient.state))
     yield from _of_nobody(check_journal(root))
     yield from _of_nobody(_history(patient, fix))
-    newest = max(((file.path, _changed(file.stamp)) for file in found.files), key=lambda page: page[1], default=None)
+    newest = max(
+        ((file.path, _changed(file.stamp)) for file in found.files if not file.spoken),
+        key=lambda page: page[1],
+        default=None,
+    )
     path = newest[0] if newest else ""
     for finding in check_clock(patient.today, patient.zone, newest, time.time()):
         yield (path if finding.where == path else "", finding)
@@ -141,21 +148,18 @@ def _pages(patient: Patient, fix: bool) -> Iterator[tuple[str, Finding]]:
 
 def _behind(patient: Patient) -> Iterator[tuple[str, Finding]]:
     """Pages that cannot be read, and how many the index does not have as they are. Reads what seems changed."""
-    known = patient.index().fingerprints()
-    waiting = 0
-    found = patient.places.scan()
-    for file in found.files:
-        source = known.get(file.path)
-        if source is not None and source.stat == file.stamp:
+    todo, known = patient.plan(), patient.index().fingerprints()
+    waiting = len(todo.removed)
+    for file in todo.to_read:
+        if file.spoken:
+            waiting += file not in todo.verify
             continue
         try:
-            page = patient.places.load(file, time.time())
+            source = patient.places.load(file, time.time()).source
         except StoreError as error:
             yield file.path, Finding("pages", "wrong", file.path, str(error), "mend the file, then `vademecum sync`")
             continue
-        waiting += source is None or source.fingerprint != page.source.fingerprint
-    paths = {file.path for file in found.files}
-    waiting += sum(1 for path in known.keys() - paths if not found.hides(path) and patient.places.absent(path))
+        waiting += file.path not in known or known[file.path].fingerprint != source.fingerprint
     root = str(patient.layout.root)
     if waiting:
         yield "", Finding("pages", "note", root, f"{waiting} changes are not indexed yet", "the next search does that")

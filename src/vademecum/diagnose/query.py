@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from vademecum.diagnose.chunks import page_state
+from vademecum.diagnose.chunks import PageState, page_state
 from vademecum.ports import IndexBackend, IndexReader
 from vademecum.rank import Ranked
 from vademecum.search import Funnel, QueryVector, Request, sift
 from vademecum.search.engine import CANDIDATES, DIVERSITY
 from vademecum.store.places import Places
+from vademecum.store.scan import Scan
 from vademecum.types import Calibration, ChannelState, ChunkRow, Kind, Where
 
 #: So deep is looked for what was expected and was not among the candidates.
@@ -91,10 +93,14 @@ def inspect_query(
     query_vector: QueryVector,
     request: Request,
     places: Places,
+    scan: Callable[[], Scan],
     expect: Target | None = None,
     notices: Sequence[str] = (),
 ) -> InspectedQuery:
-    """Search as `vademecum.search.search` does, and tell of all candidates. ``notices`` are handed on."""
+    """Search as `vademecum.search.search` does, and tell of all candidates.
+
+    ``scan`` looks at the disk, if what is expected is not in the index. ``notices`` are handed on.
+    """
     funnel = sift(index, query_vector, request)
     told = () if funnel.asked.notice is None else (funnel.asked.notice,)
     numbers = funnel.recalled.explanation
@@ -117,7 +123,10 @@ def inspect_query(
     )
     if expect is None:
         return found
-    return replace(found, expected=_Search(index, places, request, funnel, found).expected(expect))
+    return replace(
+        found,
+        expected=_Search(index, partial(page_state, index, places, scan), request, funnel, found).expected(expect),
+    )
 
 
 def _stages(funnel: Funnel) -> dict[str, list[Ranked]]:
@@ -212,10 +221,15 @@ class _Search:
     """Looks for what was expected, from the disk to the last stage."""
 
     def __init__(
-        self, index: IndexBackend, places: Places, request: Request, funnel: Funnel, found: InspectedQuery
+        self,
+        index: IndexBackend,
+        state: Callable[[str], tuple[PageState, str]],
+        request: Request,
+        funnel: Funnel,
+        found: InspectedQuery,
     ) -> None:
         self._index = index
-        self._places = places
+        self._state = state
         self._request = request
         self._funnel = funnel
         self._found = {candidate.id: candidate for candidate in found.candidates}
@@ -238,11 +252,11 @@ class _Search:
                 + (found.fate if found else self._not_recalled(reader, row, where, row.id in permitted))
                 for row, found in fates.items()
             ]
-        behind = page_state(self._index, self._places, target.path)
+        behind = self._state(target.path)
         return Expected(target.path, target.line, None, (*([behind[1]] if behind[1] else []), *reasons))
 
     def _not_indexed(self, target: Target, rows: Sequence[ChunkRow]) -> str:
-        state, why = page_state(self._index, self._places, target.path)
+        state, why = self._state(target.path)
         if state != "indexed":
             return f"not indexed: {why}"
         if not rows:

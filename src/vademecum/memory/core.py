@@ -123,7 +123,7 @@ class Core:
             raise IndexUnavailableError(self.disabled or "the index is not open")
         return index
 
-    def _open_syncer(self) -> Syncer:
+    def open_syncer(self) -> Syncer:
         syncer = self._settled()[1]
         if syncer is None:
             raise IndexUnavailableError(self.disabled or "the index is not open")
@@ -192,10 +192,10 @@ class Core:
         try:
             if switch_now:
                 self._switch(index)
-            report = self._open_syncer().run(progress)
+            report = self.open_syncer().run(progress)
         except (IndexCorruptError, IndexReplacedError):
             self.heal(index)
-            report = self._open_syncer().run(progress)
+            report = self.open_syncer().run(progress)
         self._note_filled(report)
         return report
 
@@ -203,16 +203,16 @@ class Core:
         """Bring the text up to date and leave vectors for later."""
         index = self.open_index()
         try:
-            return self._open_syncer().read()
+            return self.open_syncer().read()
         except (IndexCorruptError, IndexReplacedError):
             self.heal(index)
-            return self._open_syncer().read()
+            return self.open_syncer().read()
 
     def embed(self) -> SyncReport:
         """Fetch the vectors that are missing, unless the provider has failed a moment ago."""
         if time.monotonic() < self._retry_at:
             return SyncReport()
-        report = self._open_syncer().fill(SyncReport())
+        report = self.open_syncer().fill(SyncReport())
         self._note_filled(report)
         return report
 
@@ -237,7 +237,7 @@ class Core:
 
         Raises StoreError when the folder itself cannot be read, and IndexUnavailableError.
         """
-        syncer = self._open_syncer()
+        syncer = self.open_syncer()
         mark = self.watching.mark()
         report = self.watching.known(mark)
         if wait_s == 0 and report is None:
@@ -306,7 +306,7 @@ class Core:
         """Make what was just written searchable, and what was removed not. A failure is left to the next sync, which
         names it."""
         with suppress(IndexUnavailableError, StoreError):
-            self._open_syncer().index_file(*paths)
+            self.open_syncer().index_file(*paths)
 
     def close(self) -> None:
         """Stop work after the file or batch at hand and release everything."""

@@ -48,10 +48,15 @@ class Reading:
         return self._allowed(target, self._layout, self._layout.alias(target, self._viewer, self._today()))
 
     def page(self, target: str) -> str:
-        """``target``, or the page an alias stands for, as the index spells it; also of an extra folder.
+        """``target``, or the page an alias stands for, as the index spells it; also of an extra folder, also a
+        conversation.
 
-        It need not exist. Raises PathError for what cannot be a page or is not the viewer's.
+        It need not exist. Raises PathError for what cannot be found by a search or is not the viewer's.
         """
+        if self._sessions is not None and self._sessions.is_conversation(target):
+            if not self.may_read(target):
+                raise PathError(f"{target!r}: belongs to somebody else's memory")
+            return target
         if not self._places.is_extra(target):
             return self.own_page(target)
         layout, path = self._places.locate(target)
@@ -61,9 +66,7 @@ class Reading:
     def excerpt(self, target: str, start: int, lines: int | None) -> Excerpt:
         """``lines`` lines (None: all) from line ``start`` on. Raises StoreError kinds, HistoryError and UsageError."""
         if self._sessions is not None and self._sessions.is_conversation(target):
-            if not self.may_read(target):
-                raise PathError(f"{target!r}: belongs to somebody else's memory")
-            return replace(self._sessions.excerpt(target, start, lines), origin=UNKNOWN)
+            return replace(self._sessions.excerpt(self.page(target), start, lines), origin=UNKNOWN)
         if not self._places.is_extra(target):
             return self.trust.excerpt(read_lines(self._layout.root, self.own_page(target), start, lines))
         layout, path = self._places.locate(target)

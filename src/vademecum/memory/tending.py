@@ -64,6 +64,7 @@ class Tending:
             embedder=None if core.embedding.embedder is None else core.embedding.embedder.embedder,
             reason=core.embedding.used_reason,
             index=core.open_index,
+            plan=lambda: core.open_syncer().plan(),
             sync=core.read_files,
             mend=core.mend,
             history=core.history,
@@ -80,7 +81,8 @@ class Tending:
         """
         from vademecum.diagnose import inspect_page
 
-        return inspect_page(self._core.open_index(), self._core.places, self._reading.page(path))
+        core = self._core
+        return inspect_page(core.open_index(), core.places, core.open_syncer().scan, self._reading.page(path))
 
     def inspect_query(self, query: str, *, expect: str | None = None, **options: Any) -> InspectedQuery:
         """Search as `Memory.search` does, with the same ``options`` but for ``wait_ms``: it waits for the index.
@@ -104,4 +106,6 @@ class Tending:
         index = self._core.open_index()
         refreshed = self._core.refresh(None)
         notices = self._reading.visible(refreshed.notices)
-        return inspect_query(index, self._core.embedding.query_vector, request, self._core.places, target, notices)
+        scan = self._core.open_syncer().scan
+        vectors = self._core.embedding.query_vector
+        return inspect_query(index, vectors, request, self._core.places, scan, target, notices)

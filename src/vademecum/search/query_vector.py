@@ -14,6 +14,8 @@ from vademecum.types import ChannelState, Fingerprint, Lane
 if TYPE_CHECKING:
     from vademecum.types import Vector
 
+_WAY_OUT = "`vademecum sync` completes them, `vademecum sync --switch-now` does not wait for that"
+
 #: Of an older space, by its key, and the one that is to replace it: an embedder, or None and why there is none.
 Older: TypeAlias = Callable[[str, Fingerprint], tuple[Embedder | None, str]]
 
@@ -74,10 +76,8 @@ class QueryVector:
         older, reason = self._find_older(serving, wanted)
         if older is None:
             state = f"off: the vectors of {wanted.key} are not complete yet, and those of {serving} cannot be asked"
-            return Asked(None, f"{state}: {reason}", serving)
-        notice = (
-            f"the vectors of {serving} answer until those of {wanted.key} are complete; `vademecum sync` completes them"
-        )
+            return Asked(None, f"{state}: {reason}; {_WAY_OUT}", serving)
+        notice = f"the vectors of {serving} answer until those of {wanted.key} are complete; {_WAY_OUT}"
         return Asked(_embedded(older, query, older.fingerprint), "ok", serving, notice)
 
     def _find_older(self, serving: str, wanted: Fingerprint) -> tuple[Embedder | None, str]:
