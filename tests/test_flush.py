@@ -23,7 +23,7 @@ from memories import PATIENT, set_clock, texts
 from vademecum import Memory, Settings
 from vademecum.cli import main
 from vademecum.errors import StoreError, UsageError
-from vademecum.settings import ChatSettings, FlushSettings
+from vademecum.settings import ChatSettings, FlushSettings, RedactSettings
 
 NOON = datetime(2026, 3, 4, 12, 5, tzinfo=ZoneInfo("UTC"))
 DAY = "memory/2026-03-04.md"
@@ -157,6 +157,18 @@ def test_secrets_reach_neither_the_model_nor_the_page(server, memory):
     memory.flush([{"role": "user", "content": f"my key is {key}"}])
     assert key not in json.dumps(server.chats)
     assert key not in page(memory)
+
+
+def test_what_counts_as_a_secret_is_a_setting_for_flushes_too(server, tmp_path, monkeypatch):
+    key = "sk-proj-" + "aB3dE5fG7h" * 4
+    rules = RedactSettings(patterns=(r"Project \w+",), ignore=("api key",))
+    for name, redact in (("own", rules), ("off", RedactSettings(models="off"))):
+        server.always_say(answer(lambda messages: f"- The key of Project Falcon is {key}."))
+        with Memory.open(tmp_path / name, settings=replace(asking(server), redact=redact)) as memory:
+            memory.flush([{"role": "user", "content": f"Project Falcon has the key {key}"}])
+            (text,) = (file.read_text() for file in memory.root.glob("memory/*.md"))
+        assert key in text
+        assert ("Falcon" in text) == (name == "off")
 
 
 def test_what_a_timer_put_into_the_conversation_and_its_answer_never_reach_a_summary(server, memory):

@@ -180,7 +180,7 @@ class Distilling:
             self.settings.flush.domain,
             found.model,
             found.reason,
-            Redactor(self.settings.redact).redact,
+            Redactor(self.settings.redact),
             core.today(),
             core.index_file,
         )
@@ -216,7 +216,7 @@ class Distilling:
             self.settings.flush,
             found.model,
             found.reason,
-            Redactor(self.settings.redact).redact,
+            Redactor(self.settings.redact),
             time.time,
             core.index_file,
         )

@@ -110,6 +110,10 @@ class Redactor:
             if new[secret.line - 1 + head].strip() not in known
         ]
 
+    def cleaned(self, text: str, by: Origin) -> str:
+        """``text`` as it may be written on that behalf, or shown to a model that will."""
+        return self.redact(text) if self.mode(by) == "redact" else text
+
     def redact(self, text: str) -> str:
         """``text`` with a mark in the place of each secret. What is redacted once stays as it is."""
         return blacked_out(text, self.find(text))

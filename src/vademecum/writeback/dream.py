@@ -20,6 +20,7 @@ from vademecum.store.paths import resolve
 from vademecum.store.root import PRIVATE
 from vademecum.text.estimate import estimate_tokens
 from vademecum.text.merge import merge, unified
+from vademecum.text.redact import Redactor
 from vademecum.types import DreamReport, DreamState, Origin, Scope
 from vademecum.writeback import distillate, guard
 from vademecum.writeback.database import Database, process_lock
@@ -75,7 +76,7 @@ class Dreamer:
     domain: str
     chat: ChatModel | None
     no_model: str
-    redact: Callable[[str], str]
+    redactor: Redactor
     today: date
     written: Callable[[str], None]
 
@@ -145,7 +146,7 @@ class Dreamer:
                 for number, text in enumerate(texts, 1):
                     if any(map(str.isalnum, text)):
                         origin: Origin = origins.get(line_key(text), "person")
-                        shown = self.redact(text.strip())
+                        shown = self._redacted(text.strip())
                         lines.append(Line(f"D{len(lines) + 1}", daily.path, number, str(daily.day), shown, origin))
         return lines
 
@@ -189,7 +190,7 @@ class Dreamer:
         page = Page.read(memory)
         messages = [
             {"role": "system", "content": prompt},
-            {"role": "user", "content": self.redact(distillate.request(page.items, lines))},
+            {"role": "user", "content": self._redacted(distillate.request(page.items, lines))},
         ]
         for last in (False, True):
             budget.check()
@@ -234,9 +235,12 @@ class Dreamer:
                 raise ConflictError(f"{location.path}: was changed in the same places while a model thought")
             return Document(merged, found.bom, found.newline)
 
-        after = rewrite(self.layout.root, location, change, by="dream", why=why).after
+        after = rewrite(self.layout.root, location, change, by="dream", why=why, redactor=self.redactor).after
         self.written(location.path)
         return "" if after is None else after.text
+
+    def _redacted(self, text: str) -> str:
+        return self.redactor.cleaned(text, "dream")
 
     def _already_written(self, why: str) -> bool:
         root = self.layout.root
@@ -248,7 +252,7 @@ class Dreamer:
         path = self.layout.diary(self.today, self.scope)
         location = resolve(self.layout.root, path)
         names = _DIARY[language]
-        parts = [self.redact(diary)] if diary and not says_nothing(diary) else []
+        parts = [self._redacted(diary)] if diary and not says_nothing(diary) else []
         for name, rows in (
             (names[0], [f"{text} ← {places}" for text, places in plan.added]),
             (names[1], [f"{text}: {reason}" for text, reason in plan.dropped]),
@@ -257,7 +261,14 @@ class Dreamer:
             if rows:
                 parts.append(f"### {name}\n\n" + "\n".join(f"- {' '.join(row.split())}" for row in rows))
         title = "" if location.file.exists() else f"# {self.today}\n\n"
-        append(self.layout.root, location, title + "\n\n".join(parts) + "\n", by="dream", why="diary")
+        append(
+            self.layout.root,
+            location,
+            title + "\n\n".join(parts) + "\n",
+            by="dream",
+            why="diary",
+            redactor=self.redactor,
+        )
         return path
 
     # -- what was dreamt ----------------------------------------------------------------------------------------

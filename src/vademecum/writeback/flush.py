@@ -15,6 +15,7 @@ from vademecum.store.layout import Layout
 from vademecum.store.paths import resolve
 from vademecum.store.remember import remember
 from vademecum.store.root import PRIVATE
+from vademecum.text.redact import Redactor
 from vademecum.types import FlushReport, Written
 from vademecum.writeback import rules
 from vademecum.writeback.ledger import Job, Ledger, Outcome, Source
@@ -42,7 +43,7 @@ _SMALLEST_WINDOW = 200
 class Flusher:
     """Flushes conversations into the pages of one root.
 
-    ``redact`` removes secrets from a text. ``clock`` gives Unix time. ``written`` is told of each page that was
+    ``redactor`` decides about secrets. ``clock`` gives Unix time. ``written`` is told of each page that was
     changed, before anybody is told of the flush. ``no_model`` says why there is no ``chat``.
     """
 
@@ -50,7 +51,7 @@ class Flusher:
     settings: FlushSettings
     chat: ChatModel | None
     no_model: str
-    redact: Callable[[str], str]
+    redactor: Redactor
     clock: Callable[[], float]
     written: Callable[[str], None]
 
@@ -112,9 +113,12 @@ class Flusher:
             return Outcome("nothing", ()), notices
         mark = f" ({_BY_RULE[language]})" if source == "rules" else ""
         section = f"## {job.heading}{mark}\n\n" + "\n".join(f"- {item}" for item in found)
-        place = remember(self.layout, section, job.path, by="flush", why=_why(job))
+        place = remember(self.layout, section, job.path, by="flush", why=_why(job), redactor=self.redactor)
         self.written(place.path)
         return Outcome(source, found, place.path, place.start_line, place.end_line), notices
+
+    def _redacted(self, text: str) -> str:
+        return self.redactor.cleaned(text, "flush")
 
     def _already_written(self, job: Job) -> Outcome | None:
         """What a process wrote that was killed before it could say so; the journal knows."""
@@ -142,16 +146,16 @@ class Flusher:
                 return self._ask_all(self.chat, kind, language, messages), "model", ()
             except ProviderError as error:
                 reason = str(error)
-        found = tuple(self.redact(item) for item in rules.summarise(messages))
+        found = tuple(self._redacted(item) for item in rules.summarise(messages))
         return found, "rules", (f"summarised by rules and not by a model: {reason}",)
 
     def _ask_all(self, chat: ChatModel, kind: str, language: Language, messages: Sequence[Message]) -> tuple[str, ...]:
         prompt = compose(kind, language, self.settings.domain, self.layout.root / PRIVATE / "prompts")
-        lines = [self.redact(rendered(message, _LABELS[language])) for message in messages]
+        lines = [self._redacted(rendered(message, _LABELS[language])) for message in messages]
         found: list[str] = []
         for window in windows(lines, self.settings.window_tokens):
             found += self._ask(chat, prompt, window, language)
-        return tuple(self.redact(item) for item in found)
+        return tuple(self._redacted(item) for item in found)
 
     def _ask(self, chat: ChatModel, prompt: str, window: str, language: Language, again: bool = False) -> list[str]:
         system = f"{prompt}\n\n{_AGAIN[language]}" if again else prompt
