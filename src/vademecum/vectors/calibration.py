@@ -29,9 +29,8 @@ def measured(connection: sqlite3.Connection, lane: Lane, live: str) -> tuple[Cal
     is as good as random and does not depend on the order in which they came.
     """
     least = max(LEAST, AGAIN * lane.measured)
-    table = f"v{lane.id:d}"
-    (highest,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM vectors.{table}").fetchone()  # noqa: S608
-    if highest < least:  # a cheap bound: a text's id is at least the number of texts up to it
+    (chunks,) = connection.execute(f"SELECT count(*) FROM ({live})").fetchone()  # noqa: S608
+    if chunks < least:  # asked after every batch of new texts, and texts are no more than chunks
         return None
     ids = connection.execute(
         "SELECT t.id FROM vectors.texts t WHERE t.id IN"  # noqa: S608
@@ -41,7 +40,7 @@ def measured(connection: sqlite3.Connection, lane: Lane, live: str) -> tuple[Cal
         return None
     chosen = [text_id for (text_id,) in ids[:SAMPLE]]
     rows = connection.execute(
-        f"SELECT id, vec FROM vectors.{table} WHERE id IN ({', '.join('?' * len(chosen))})",  # noqa: S608
+        f"SELECT id, vec FROM vectors.v{lane.id:d} WHERE id IN ({', '.join('?' * len(chosen))})",  # noqa: S608
         chosen,
     ).fetchall()
     return of_pairs(scan.as_matrix(rows, lane.dims)[1]), len(ids)
