@@ -423,6 +423,11 @@ class Settings:
                     f'timezone = {self.timezone!r}: no such zone; use an IANA name such as "Europe/Berlin"'
                 ) from error
 
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """The zone in which days are meant; None is the system's."""
+        return ZoneInfo(self.timezone) if self.timezone else None
+
     def extra_folders(self) -> Mapping[str, Path]:
         """The folders of ``roots`` by name. Raises SettingsError for what is no folder's path, and for equal names."""
         named: dict[str, Path] = {}

@@ -8,7 +8,6 @@ from argparse import ArgumentTypeError, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from vademecum.cli.grammar import command, group
 from vademecum.cli.output import note, paint, plain, print_json, print_text, visible
@@ -315,5 +314,4 @@ def _short(value: object) -> str:
 
 
 def _when(memory: Memory, at: float) -> str:
-    zone = ZoneInfo(memory.settings.timezone) if memory.settings.timezone else None
-    return datetime.fromtimestamp(at, UTC).astimezone(zone).strftime("%Y-%m-%d %H:%M")
+    return datetime.fromtimestamp(at, UTC).astimezone(memory.settings.zone).strftime("%Y-%m-%d %H:%M")

@@ -6,7 +6,6 @@ import re
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from vademecum.cli.grammar import command
 from vademecum.cli.output import note, paint, print_diff, print_json, visible
@@ -103,7 +102,7 @@ def _log(args: Namespace) -> int:
         raise UsageError(f"-n {args.most}: expected a whole number of 1 or more")
     with open_memory(args) as memory:
         entries = memory.log(args.path)[: args.most]
-        zone = ZoneInfo(memory.settings.timezone) if memory.settings.timezone else None
+        zone = memory.settings.zone
     if args.json:
         print_json({"entries": entries})
         return 0

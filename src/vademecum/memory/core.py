@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 from vademecum.chunk import CHUNKER_ID
 from vademecum.errors import (
@@ -72,7 +71,7 @@ class Core:
             prepare=partial(opening.history_folder, root),
             keep_days=settings.history.max_age_days,
         )
-        self._zone = ZoneInfo(settings.timezone) if settings.timezone else None
+        self._zone = settings.zone
         self.sessions: Sessions | None = None
         if settings.index_sessions:
             most_bytes = settings.sessions.max_mb << 20
