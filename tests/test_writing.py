@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import unicodedata
-from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memories import OpenMemory, paths, write
@@ -18,6 +18,9 @@ from vademecum.store.edit import edit
 from vademecum.store.files import append, remove
 from vademecum.store.paths import resolve
 from vademecum.store.undo import undo
+
+# Read before a test takes such variables away. Every change is flushed to the disk, which takes its time.
+STRESS = bool(os.environ.get("VADEMECUM_STRESS"))
 
 LIMITS = "# Memory\n\n- Single positions stay under 5 %.\n- Bonds stay under 5 % too.\n"
 
@@ -224,6 +227,8 @@ def test_nobody_sees_or_takes_back_what_is_somebody_elses(open_memory: OpenMemor
 _PAGE = st.lists(st.sampled_from(["- a", "- b", "text", "", "# H", "- a and b", "```"]), max_size=8)
 
 
+@pytest.mark.stress
+@settings(max_examples=500 if STRESS else 40)
 @given(
     page=_PAGE,
     newline=st.sampled_from(["\n", "\r\n"]),
@@ -300,10 +305,28 @@ def test_a_mistake_is_one_line_and_an_exit_code(
     assert told.err.count("\n") == 1
 
 
-def test_undoing_many_small_changes_out_of_order_keeps_the_rest(tmp_path: Path) -> None:
-    page = resolve(tmp_path, "x.md")
-    entries = [append(tmp_path, page, f"- {number}").entry for number in range(10)]
-    for number in (3, 0, 8):
-        undo(tmp_path, lambda _: True, entries[number], "person")
-    left = [f"- {number}" for number in range(10) if number not in (3, 0, 8)]
-    assert page.file.read_text().split("\n") == [*left, ""]
+@pytest.mark.stress
+@settings(max_examples=300 if STRESS else 6)
+@given(steps=st.lists(st.integers(0, 15), max_size=24))
+def test_lines_that_were_appended_go_and_come_back_in_any_order_and_take_no_other_along(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[int]
+) -> None:
+    root = tmp_path_factory.mktemp("order")
+    page = resolve(root, "x.md")
+    page.file.write_text("# By hand\n")
+    entries = [append(root, page, f"- {number}").entry for number in range(8)]
+    present, undone_by = set(range(8)), {}
+    for step in steps:
+        number = step % 8
+        try:
+            if number in present:
+                undone_by[number] = undo(root, lambda _: True, entries[number], "person")[0].id
+                present.remove(number)
+            else:
+                entries[number] = undo(root, lambda _: True, undone_by[number], "person")[0].id
+                present.add(number)
+        except ConflictError:
+            assert number not in present, "what was only appended to can always be taken back"
+        lines = page.file.read_text().splitlines()
+        assert lines[0] == "# By hand"
+        assert sorted(lines[1:]) == [f"- {number}" for number in sorted(present)]
