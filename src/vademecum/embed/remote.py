@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vademecum.embed.batching import batches
@@ -35,7 +35,7 @@ class RemoteEmbedder:
     """Embedder port over HTTP; thread-safe. Nothing is loaded or called before the first use.
 
     What is None is the vendor's. ``timeout_s`` bounds a request of documents, ``query_timeout_s`` a query, both with
-    retries and waits included. Texts are cut to :attr:`max_text_bytes`. Raises the errors of
+    retries and waits included; ``headers`` go with each. Texts are cut to :attr:`max_text_bytes`. Raises the errors of
     :meth:`vademecum.providers.openai.OpenAIClient.post`, and ProviderMissingError without the package ``openai``.
     """
 
@@ -51,6 +51,7 @@ class RemoteEmbedder:
         batch_size: int = 64,
         timeout_s: float = 60.0,
         query_timeout_s: float = 10.0,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         name = model or vendor.model
         if name is None:
@@ -64,6 +65,7 @@ class RemoteEmbedder:
         self._batch_size = min(batch_size, vendor.items_of(name))
         self._timeout_s = timeout_s
         self._query_timeout_s = query_timeout_s
+        self._headers = dict(headers or {})
         self._presumed: int | None = None
         self._dims = self._dimensions or (vendor.dims.get(name) if self._base_url == vendor.base_url else None)
         self._client: OpenAIClient | None = None
@@ -152,5 +154,5 @@ class RemoteEmbedder:
     def _connected(self) -> OpenAIClient:
         with self._lock:
             if self._client is None:
-                self._client = openai_client(self._base_url, self._api_key, self._key_name)
+                self._client = openai_client(self._base_url, self._api_key, self._key_name, headers=self._headers)
             return self._client

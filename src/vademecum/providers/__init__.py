@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,17 @@ def is_installed(package: str) -> bool:
         return False
 
 
-def openai_client(base_url: str, api_key: str | None, key_name: str, section: str = "embedding") -> OpenAIClient:
+def openai_client(
+    base_url: str,
+    api_key: str | None,
+    key_name: str,
+    section: str = "embedding",
+    headers: Mapping[str, str] | None = None,
+) -> OpenAIClient:
     """A client of any OpenAI-compatible address. Loads the vendor's package, about half a second the first time.
 
-    ``key_name`` is what error messages call the key, ``section`` the part of the settings it was made for. Raises
-    ProviderMissingError without the package.
+    ``key_name`` is what error messages call the key, ``section`` the part of the settings it was made for;
+    ``headers`` go with every call. Raises ProviderMissingError without the package.
     """
     try:
         from vademecum.providers.openai import OpenAIClient
@@ -36,4 +43,4 @@ def openai_client(base_url: str, api_key: str | None, key_name: str, section: st
         raise ProviderMissingError(
             f"the package openai cannot be imported ({error}); {INSTALL_OPENAI}, or choose another {section} model"
         ) from error
-    return OpenAIClient(base_url, api_key, key_name, section)
+    return OpenAIClient(base_url, api_key, key_name, section, headers)

@@ -52,7 +52,9 @@ class OpenAIClient:
     connection can be set up from here.
     """
 
-    def __init__(self, base_url: str, api_key: str | None, key_name: str, section: str) -> None:
+    def __init__(
+        self, base_url: str, api_key: str | None, key_name: str, section: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.base_url = base_url
         self._key_name = key_name
         self._secret = api_key
@@ -69,6 +71,8 @@ class OpenAIClient:
             # Organisation, project and headers that the environment names for OpenAI may be secrets.
             self._sdk.organization = self._sdk.project = None
             self._sdk._custom_headers = {}
+        if headers:
+            self._sdk._custom_headers = {**self._sdk._custom_headers, **headers}
 
     def post(self, path: str, body: Mapping[str, Any], *, deadline: float, retries: int) -> bytearray:
         """The body of the reply to ``body``, sent as JSON to ``path`` below the base address.
