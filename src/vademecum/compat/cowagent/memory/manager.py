@@ -12,16 +12,16 @@ from typing import Any
 
 from vademecum.compat.cowagent.desk import desk_of
 from vademecum.compat.cowagent.host import host
-from vademecum.compat.cowagent.index_view import (
+from vademecum.compat.cowagent.memory.chunker import TextChunker
+from vademecum.compat.cowagent.memory.config import MemoryConfig, get_default_memory_config
+from vademecum.compat.cowagent.memory.embedding.provider import EmbeddingCache
+from vademecum.compat.cowagent.memory.index_view import (
     IndexView,
     chunk_name,
     result_of,
     with_metadata,
     words_only,
 )
-from vademecum.compat.cowagent.memory.chunker import TextChunker
-from vademecum.compat.cowagent.memory.config import MemoryConfig, get_default_memory_config
-from vademecum.compat.cowagent.memory.embedding.provider import EmbeddingCache
 from vademecum.compat.cowagent.memory.storage import MemoryStorage, SearchResult
 from vademecum.errors import PathError, UsageError, shown
 from vademecum.memory import arguments
