@@ -1,5 +1,6 @@
 # `make help` lists the targets. Everything is installed into .venv; build/ and .venv may be deleted at any time.
 PYTHON ?= python3
+SOAK_MINUTES ?= 30
 VENV   := .venv
 RUN    := $(VENV)/bin/python -m
 
@@ -19,7 +20,7 @@ export HNSWLIB_NO_NATIVE := 1
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress fuzz-asan arm-check clean
+.PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress soak fuzz-asan arm-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -84,6 +85,11 @@ arm-check: ## the native kernels as NEON code, run by an emulator
 	$(ARM_CC) -O3 -static -pthread -Iext tests/native/simd_check.c ext/simd.c ext/scan.c ext/codes.c \
 	    -o build/simd_check -lm
 	$(ARM_RUN) build/simd_check
+
+soak: $(VENV)/developed ## four processes edit, search and are killed for SOAK_MINUTES (30), then the index is compared
+	rm -rf build/soak
+	mkdir -p build/soak
+	PYTHONPATH=tests $(VENV)/bin/python tests/soak.py build/soak/notes $$(($(SOAK_MINUTES) * 60)) $$(($(SOAK_MINUTES) * 20)) 7
 
 clean: ## delete everything that was built or installed
 	rm -rf $(VENV) build dist src/*.egg-info src/vademecum/_native/*.so .benchmarks .hypothesis
