@@ -9,30 +9,30 @@ from importlib import import_module
 import pytest
 
 import vademecum.compat.cowagent as shim
-from cowagent_contract import NAMES, PENDING, covered, resolve
+from cowagent_contract import NAMES, covered, resolve
 from cowagent_support import install_shim  # noqa: F401 - a fixture
 from store_support import python
 from vademecum.errors import SettingsError
 
-_FILES = ("test_compat_cowagent_memory", "test_compat_cowagent_storage", "test_compat_cowagent_tools")
+_FILES = (
+    "memory",
+    "storage",
+    "tools",
+    "conversations",
+    "knowledge",
+    "summaries",
+)
 
 
 def test_every_name_of_the_contract_is_proved_by_a_test() -> None:
     for file in _FILES:
-        import_module(file)
-    assert set(covered) | PENDING == NAMES
-    assert not set(covered) & PENDING
+        import_module(f"test_compat_cowagent_{file}")
+    assert set(covered) == NAMES
 
 
-@pytest.mark.parametrize("name", sorted(NAMES - PENDING))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_a_name_of_the_contract_can_be_imported(name: str) -> None:
     resolve(name)
-
-
-@pytest.mark.parametrize("name", sorted(name for name in PENDING if "#" not in name))
-def test_what_is_listed_as_pending_is_not_there(name: str) -> None:
-    with pytest.raises((ImportError, AttributeError)):
-        resolve(name)
 
 
 def test_both_names_of_a_module_are_one_module() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -309,6 +310,7 @@ def test_a_rebuild_keeps_the_index_whatever_fails(workspace: Path) -> None:
 def test_the_rebuild_command_says_whether_it_was_done(
     workspace: Path, conf: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
+    pytest.importorskip("openai")
     from agent.memory import rebuild_index
 
     from loopback import Loopback
@@ -364,3 +366,32 @@ def test_nothing_of_the_workspace_but_our_folder_is_touched(workspace: Path) -> 
     manager.get_status()
     manager.close()
     assert digests(workspace) == before
+
+
+def test_a_callback_of_a_flush_may_search_while_another_session_brings_a_provider(workspace: Path) -> None:
+    from agent.memory import MemoryConfig, MemoryManager
+
+    began, go = threading.Event(), threading.Event()
+
+    class Slow:
+        def call(self, _: Any) -> str:
+            began.set()
+            assert go.wait(60)
+            return "- The orchard has nine trees."
+
+    manager = MemoryManager(MemoryConfig(workspace_root=str(workspace)), llm_model=Slow())
+    found: list[Any] = []
+    said = [{"role": "user", "content": "The orchard has nine trees, remember that."}]
+    manager.flush_memory(said, context_summary_callback=lambda _: found.extend(_search(manager, "orchard")))
+    assert began.wait(60)
+    assert _search(manager, "Fidelity")  # nobody waits for a model
+    other = threading.Thread(
+        target=lambda: MemoryManager(MemoryConfig(workspace_root=str(workspace)), HostProvider()).close()
+    )
+    other.start()
+    go.set()
+    manager.flush_manager._last_flush_thread.join(60)
+    other.join(60)
+    assert not other.is_alive()
+    assert "nine trees" in found[0].snippet
+    manager.close()

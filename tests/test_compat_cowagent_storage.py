@@ -247,6 +247,7 @@ def test_a_store_is_cleared_and_says_its_dimensions(tmp_path: Path) -> None:
     " OpenAIEmbeddingProvider.embed_batch OpenAIEmbeddingProvider.embed_query OpenAIEmbeddingProvider.dimensions",
 )
 def test_a_provider_speaks_the_protocol_in_batches_and_with_headers() -> None:
+    pytest.importorskip("openai")
     from agent.memory import create_embedding_provider
     from agent.memory.embedding import OpenAIEmbeddingProvider
 
@@ -279,6 +280,7 @@ def test_a_provider_speaks_the_protocol_in_batches_and_with_headers() -> None:
 
 @covers("agent.memory.embedding", "DoubaoEmbeddingProvider")
 def test_doubao_is_asked_for_one_text_at_a_time() -> None:
+    pytest.importorskip("openai")
     from agent.memory.embedding import DoubaoEmbeddingProvider
 
     with Loopback(dims=1024) as server:

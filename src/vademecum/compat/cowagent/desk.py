@@ -18,7 +18,12 @@ from vademecum.settings import ChunkSettings, Settings
 
 if TYPE_CHECKING:
     from vademecum.compat.cowagent.memory.config import MemoryConfig
+    from vademecum.ports import ChatModel
     from vademecum.types import Origin
+
+
+#: A host has few kinds of calls, but may have many users.
+_MOST_VIEWS = 64
 
 
 class Desk:
@@ -31,17 +36,20 @@ class Desk:
         self.root = root
         self.chunk = chunk
         self.provider: Any = None
+        #: The host's language model, for flushes and dreams; None for the one of the settings, if there is one.
+        self.chat: ChatModel | None = None
         self._free = threading.Condition()
         self._lent = 0
         self._changing = False
         self._open: Memory | None = None
+        self._views: dict[tuple[object, ...], Memory] = {}
         self._settings: Settings | None = None
 
     def use(self, provider: Any) -> None:
         """Take vectors from ``provider`` from now on; those of another model stay stored."""
+        if provider is None or (self.provider is not None and same_space(self.provider, provider)):
+            return
         with self._alone():
-            if provider is None or (self.provider is not None and same_space(self.provider, provider)):
-                return
             self._close()
             self.provider = provider
 
@@ -49,19 +57,30 @@ class Desk:
     def lend(
         self, user: str | None = None, settings: Settings | None = None, origin: Origin = "agent"
     ) -> Iterator[Memory]:
-        """The memory as ``user`` sees it."""
+        """The memory as ``user`` sees it. Whoever holds it must not ask for another one meanwhile."""
         with self._free:
             while self._changing:
                 self._free.wait()
+            memory = self._view(user, settings or self.settings(), origin)
             self._lent += 1
         try:
-            self._anchored()
-            with Memory.open(self.root, user=user, settings=settings or self.settings(), origin=origin) as memory:
-                yield memory
+            yield memory
         finally:
             with self._free:
                 self._lent -= 1
                 self._free.notify_all()
+
+    def _view(self, user: str | None, settings: Settings, origin: Origin) -> Memory:
+        """One open memory for all calls that want the same; opening one has work to do that was left undone."""
+        if self._open is None:
+            embedder = None if self.provider is None else HostEmbedder(self.provider)
+            self._open = Memory.open(self.root, settings=self.settings(), embedder=embedder, chat=self.chat)
+        key = (user, settings, origin, id(self.chat))
+        if key not in self._views:
+            if len(self._views) >= _MOST_VIEWS:
+                del self._views[next(iter(self._views))]  # closed as soon as nobody holds it
+            self._views[key] = Memory.open(self.root, user=user, settings=settings, origin=origin, chat=self.chat)
+        return self._views[key]
 
     def settings(self, config: MemoryConfig | None = None) -> Settings:
         """The settings of the workspace, as ``config`` changes them."""
@@ -94,16 +113,12 @@ class Desk:
             self._close()
 
     def _close(self) -> None:
+        for view in self._views.values():
+            view.close()
+        self._views.clear()
         if self._open is not None:
             self._open.close()
             self._open = None
-
-    def _anchored(self) -> None:
-        """Keep the index open between two calls, with the provider's vectors."""
-        with self._free:
-            if self._open is None:
-                embedder = None if self.provider is None else HostEmbedder(self.provider)
-                self._open = Memory.open(self.root, settings=self.settings(), embedder=embedder)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -128,7 +143,7 @@ class _Place:
 
 
 _places: dict[tuple[int, Path], _Place] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()  # a desk may be given back by the collector, in the middle of anything
 
 
 def desk_of(workspace: str | os.PathLike[str], chunk: ChunkSettings | None = None) -> tuple[Desk, Callable[[], None]]:
@@ -138,9 +153,9 @@ def desk_of(workspace: str | os.PathLike[str], chunk: ChunkSettings | None = Non
     """
     root = host().folder(workspace)
     root.mkdir(parents=True, exist_ok=True)
-    key = (os.getpid(), root)
+    key, made = (os.getpid(), root), _Place(Desk(root, chunk or ChunkSettings(500, 50)))
     with _lock:
-        place = _places.setdefault(key, _Place(Desk(root, chunk or ChunkSettings(500, 50))))
+        place = _places.setdefault(key, made)
         place.users += 1
     if chunk is not None and chunk != place.desk.chunk:
         host().logger.warning(f"[Memory] {root} is already open with {place.desk.chunk}; {chunk} is not used")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from vademecum.compat.cowagent.memory.index_view import (
     words_only,
 )
 from vademecum.compat.cowagent.memory.storage import MemoryStorage, SearchResult
+from vademecum.compat.cowagent.memory.summarizer import MemoryFlushManager
 from vademecum.errors import PathError, UsageError, shown
 from vademecum.memory import arguments
 from vademecum.rank.decay import factor
@@ -54,12 +55,14 @@ class MemoryManager:
         cut = ChunkSettings(self.config.chunk_max_tokens, self.config.chunk_overlap_tokens)
         self._desk, give_back = desk_of(self.config.workspace_root, cut)
         self._give_back = weakref.finalize(self, give_back)
+        self._give_back.atexit = False  # a model may be at work, and its answer is not waited for
         self.storage: Any = IndexView(self._desk)
         self._embedding_cache = EmbeddingCache()
         self._dirty = True
         self._changing = threading.Lock()
         self._provider: Any = None
         self.embedding_provider = embedding_provider
+        self.flush_manager = MemoryFlushManager(self.config.get_workspace(), llm_model)
 
     @property
     def embedding_provider(self) -> Any:
@@ -106,7 +109,8 @@ class MemoryManager:
                 path=None if include_shared else f"memory/users/{user_id}/*",
                 wait_ms=_PATIENCE_MS if look else 0,
             )
-        for notice in (*found.notices, *filter(None, [found.disabled])) if look else ():
+        notices = found.notices if look else ()
+        for notice in (*notices, *filter(None, [found.disabled])):
             host().logger.warning(f"[Memory] {notice}")
         return [result_of(hit, self._desk.root) for hit in found]
 
@@ -166,6 +170,17 @@ class MemoryManager:
                 self._dirty = True
                 host().logger.warning(f"[Memory] {path}: {reason}")
 
+    def flush_memory(
+        self,
+        messages: Sequence[Any],
+        user_id: str | None = None,
+        reason: str = "threshold",
+        max_messages: int = 10,
+        context_summary_callback: Callable[[str], object] | None = None,
+    ) -> bool:
+        """See `MemoryFlushManager.flush_from_messages`. What it writes is found as soon as it is written."""
+        return self.flush_manager.flush_from_messages(messages, user_id, reason, max_messages, context_summary_callback)
+
     def mark_dirty(self) -> None:
         """Say that pages have changed. Searches find that out by themselves."""
         self._dirty = True
@@ -194,6 +209,7 @@ class MemoryManager:
     def close(self) -> None:
         """Let go of the workspace; the last of its managers closes it."""
         self.storage.close()
+        self.flush_manager.close()
         self._give_back()
 
     # -- what hosts and their tests reach for ---------------------------------------------------------------------

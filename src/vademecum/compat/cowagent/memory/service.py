@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vademecum.compat.cowagent.host import host
-from vademecum.errors import MissingFileError, PathError, StoreError, UsageError, shown
+from vademecum.errors import MissingFileError, PathError, UsageError, VademecumError, shown
 from vademecum.memory import arguments
 from vademecum.store.files import read_text
 from vademecum.store.paths import resolve
@@ -85,7 +85,7 @@ def answered(action: str, work: Callable[[], Any]) -> dict[str, Any]:
         return answer(action, 409, str(error))
     except (ValueError, TypeError, PathError) as error:
         return answer(action, 403, str(error))
-    except (StoreError, OSError) as error:
+    except (VademecumError, OSError) as error:
         host().logger.error(f"[Memory] {action}: {error}")
         return answer(action, 500, str(error))
 

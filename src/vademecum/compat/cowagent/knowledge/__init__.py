@@ -1,0 +1,1 @@
+"""What a host imports from its ``agent.knowledge``."""
