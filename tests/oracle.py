@@ -252,6 +252,10 @@ class MemoryIndex:
             if r.id in set(ids) and r.chunk.hash in stored
         }
 
+    def vectors_of(self, lane: Lane, ids: Sequence[int]) -> Mapping[int, np.ndarray]:
+        stored = self.vectors[lane.id]
+        return {r.id: stored[r.chunk.hash] for r in self.rows if r.id in set(ids) and r.chunk.hash in stored}
+
     def typical_cosine(self, lane: Lane, query: np.ndarray) -> float | None:
         return None
 

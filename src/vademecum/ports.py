@@ -70,6 +70,10 @@ class IndexReader(Protocol):
         """The rows in the order of ``ids``; ids that do not exist are left out."""
         ...
 
+    def vectors_of(self, lane: Lane, ids: Sequence[int]) -> Mapping[int, Vector]:
+        """The vectors of the given chunks; chunks without one are left out."""
+        ...
+
     def of_source(self, path: str) -> Sequence[ChunkRow]:
         """All rows of one source, in the order of its lines."""
         ...

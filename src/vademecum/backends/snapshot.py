@@ -103,6 +103,17 @@ class EmbeddedReader:
         """The rows in the order of ``ids``; ids that do not exist are left out."""
         return rows.load_chunks(self._connection, ids)
 
+    def vectors_of(self, lane: Lane, ids: Sequence[int]) -> Mapping[int, Vector]:
+        """The vectors of the given chunks; chunks without one are left out."""
+        import numpy as np
+
+        found = self._connection.execute(
+            f"SELECT c.id, v.vec FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value"  # noqa: S608 - a number
+            f" JOIN vectors.v{lane.id:d} v ON v.id = c.text_id",
+            (json.dumps([*ids]),),
+        )
+        return {chunk_id: np.frombuffer(vector, dtype="<f4") for chunk_id, vector in found}
+
     def of_source(self, path: str) -> Sequence[ChunkRow]:
         """All rows of one source, in the order of its lines."""
         return rows.load_chunks(self._connection, rows.chunks_of(self._connection, path))

@@ -6,7 +6,20 @@ import argparse
 from typing import Any
 
 from vademecum import __version__
-from vademecum.cli import commands, doctor, dreaming, flushing, history, inspect, knowledge, lanes, tool, watch, writing
+from vademecum.cli import (
+    commands,
+    doctor,
+    dreaming,
+    flushing,
+    history,
+    inspect,
+    knowledge,
+    lanes,
+    tool,
+    transfer,
+    watch,
+    writing,
+)
 from vademecum.cli.grammar import CommandParser, Parser, add_common, command
 from vademecum.cli.options import add_search_options
 
@@ -38,7 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
     notes = (_init, _remember, writing.add, _search, _get, _context, _prompt, history.add, knowledge.add)
-    upkeep = (_sync, watch.add, lanes.add, _rebuild, _status, inspect.add, doctor.add, _bench, tool.add)
+    upkeep = (_sync, watch.add, lanes.add, _rebuild, _status, inspect.add, doctor.add, transfer.add, _bench, tool.add)
     for add in (*notes, flushing.add, dreaming.add, *upkeep):
         add(adding)
     return parser

@@ -135,6 +135,11 @@ class Memory(Writing, Distilling, Tending):
         return self._core.root
 
     @property
+    def viewer(self) -> Viewer:
+        """For whom it is opened."""
+        return self._viewer
+
+    @property
     def history(self) -> Conversations:
         """The conversations of whom the memory is opened for; shared ones if it is for nobody in particular."""
         return Conversations(self._core.history, owner_of(self._viewer))

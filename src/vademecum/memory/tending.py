@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from vademecum.errors import IndexUnavailableError, StoreError, UsageError
@@ -12,10 +13,11 @@ from vademecum.memory.core import Core
 from vademecum.memory.reading import Reading
 from vademecum.memory.upkeep import KEEP_DAYS, collect
 from vademecum.settings import Settings
-from vademecum.types import Collected, Finding, Viewer
+from vademecum.types import ChunkRow, Collected, Finding, Viewer
 
 if TYPE_CHECKING:
     from vademecum.diagnose import InspectedPage, InspectedQuery
+    from vademecum.types import Vector
 
 _PLACE = re.compile(r"(?P<path>.+?)(:(?P<line>\d{1,9}))?", re.DOTALL)
 
@@ -27,6 +29,23 @@ class Tending:
     _core: Core
     _viewer: Viewer
     _reading: Reading
+
+    def chunks(self, *, vectors: bool = False) -> Iterator[tuple[ChunkRow, Vector | None, str | None]]:
+        """Every chunk that the viewer may read, by path and line, as the index has it now.
+
+        With ``vectors`` also its vector and the name of the model that made it, in the lane that answers now; else, and
+        where there is none yet, None. Raises IndexUnavailableError.
+        """
+        index = self._core.open_index()
+        for path, source in sorted(index.fingerprints().items()):
+            if source.scope not in self._viewer.scopes:
+                continue
+            with index.reader() as reader:
+                found = sorted(reader.of_source(path), key=lambda row: (row.start_line, row.id))
+                lane = next((lane for lane in reader.lanes() if lane.state == "serving"), None) if vectors else None
+                known = {} if lane is None else reader.vectors_of(lane, [row.id for row in found])
+            for row in found:
+                yield row, known.get(row.id), None if lane is None else lane.fingerprint
 
     def gc(self, *, keep_days: float = KEEP_DAYS, dry_run: bool = False) -> Collected:
         """Remove what the index no longer needs, once it is ``keep_days`` days old; ``dry_run`` only tells.

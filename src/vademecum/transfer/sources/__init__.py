@@ -1,0 +1,1 @@
+"""One reader for each system that memories come from."""
