@@ -22,8 +22,9 @@ from vademecum.errors import SettingsError, shown
 from vademecum.settings import Settings
 
 PREFIX = "VADEMECUM_"
-#: Variables that are ours but not settings: the root, the choice of kernels, and the tests' evaluation data.
-RESERVED = frozenset({"VADEMECUM_ROOT", "VADEMECUM_KERNELS", "VADEMECUM_EVAL_DATA"})
+#: Variables that are ours but not settings: the root, a server's secret, the choice of kernels, and the tests'
+#: evaluation data.
+RESERVED = frozenset({"VADEMECUM_ROOT", "VADEMECUM_MCP_TOKEN", "VADEMECUM_KERNELS", "VADEMECUM_EVAL_DATA"})
 
 #: Where notes and which secret are sent, and which other folders are read. A memory folder may come from somebody else,
 #: so its own file cannot say.

@@ -23,13 +23,13 @@ def note(message: object) -> None:
     print("vademecum:", visible(line), file=sys.stderr)
 
 
-def print_json(value: object) -> None:
-    """One JSON object on a line; records become objects."""
-    text = json.dumps(value, ensure_ascii=False, default=plain)
+def print_json(value: object, indent: int | None = None) -> None:
+    """One JSON object, on a line unless ``indent`` is given; records become objects."""
+    text = json.dumps(value, ensure_ascii=False, default=plain, indent=indent)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:  # a narrow terminal, or a file name that is not UTF-8
-        text = json.dumps(value, default=plain)
+        text = json.dumps(value, default=plain, indent=indent)
     print(text)
 
 

@@ -108,6 +108,10 @@ class AsyncMemory:
         """See `Memory.get`."""
         return await asyncio.to_thread(self.memory.get, path, **options)
 
+    async def pages(self) -> tuple[str, ...]:
+        """See `Memory.pages`."""
+        return await asyncio.to_thread(self.memory.pages)
+
     async def context(self, **options: Any) -> Context:
         """See `Memory.context`."""
         return await asyncio.to_thread(self.memory.context, **options)

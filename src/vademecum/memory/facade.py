@@ -161,6 +161,10 @@ class Memory(Writing, Distilling, Tending):
         count = None if lines is None else arguments.positive("lines", lines)
         return self._reading.excerpt(path, first, count)
 
+    def pages(self) -> tuple[str, ...]:
+        """The paths of all pages on disk that this viewer may read, sorted. Raises StoreError."""
+        return self._reading.pages()
+
     def context(self, *, max_tokens: int | None = None) -> Context:
         """What an agent should know at the start of a session: evergreen, then today, then yesterday.
 

@@ -38,6 +38,11 @@ class Reading:
         """What the viewer may be told: nothing about a file that it may not read."""
         return tuple(text for path, text in notices if self.may_read(path))
 
+    def pages(self) -> tuple[str, ...]:
+        """All pages that the viewer may read, as the index spells them. Raises StoreError."""
+        files = self._places.scan().files
+        return tuple(sorted(file.path for file in files if not file.spoken and self.may_read(file.path)))
+
     def own_page(self, target: str) -> str:
         """``target``, or the page an alias stands for, spelled as on disk. It need not exist.
 
