@@ -106,5 +106,5 @@ $(VENV)/installed: $(VENV)/created $(EXTENSION)
 	touch $@
 
 $(VENV)/developed: $(VENV)/created $(EXTENSION)
-	$(VENV)/bin/python $(INSTALL) --group dev --editable ".[local,openai,ann,watch,knowledge]"
+	$(VENV)/bin/python $(INSTALL) --group dev --editable ".[local,openai,ann,watch,knowledge,mcp]"
 	touch $@

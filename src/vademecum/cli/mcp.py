@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from argparse import Namespace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +88,8 @@ def _serve_http(args: Namespace, tools: Tools, door: Door) -> int:
         sys.stdout.flush()
         # The server ends its work at either, and then does what the handler before it would have done.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
+        with suppress(KeyboardInterrupt):
             serve_http(tools, door, at, args.language)
-        except KeyboardInterrupt:
-            pass
     return 0
 
 
@@ -98,9 +97,9 @@ def _print_config(args: Namespace) -> int:
     from vademecum.tools.client_config import FILES, http_config, started_config
 
     if args.http is None:
-        chosen = [("--profile", args.profile, "full"), ("--language", args.language, "en")]
-        chosen += [("--user", args.user, None), ("--agent", args.agent, None)]
-        options = [part for name, value, usual in chosen if value != usual for part in (name, value)]
+        usual = {"profile": "full", "language": "en", "user": None, "agent": None}
+        chosen = {name: getattr(args, name) for name in usual if getattr(args, name) != usual[name]}
+        options = [part for name, value in chosen.items() for part in (f"--{name}", value)]
         program = [sys.executable, "-m", "vademecum", "mcp", "--root", str(memory_root(args).resolve()), *options]
         config = started_config(args.print_config, program)
     else:

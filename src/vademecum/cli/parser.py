@@ -15,6 +15,7 @@ from vademecum.cli import (
     inspect,
     knowledge,
     lanes,
+    mcp,
     tool,
     transfer,
     watch,
@@ -51,8 +52,9 @@ def build_parser() -> argparse.ArgumentParser:
     add_common(parser, {"root": None, "user": None, "agent": None, "json": False})
     adding = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
     notes = (_init, _remember, writing.add, _search, _get, _context, _prompt, history.add, knowledge.add)
-    upkeep = (_sync, watch.add, lanes.add, _rebuild, _status, inspect.add, doctor.add, transfer.add, _bench, tool.add)
-    for add in (*notes, flushing.add, dreaming.add, *upkeep):
+    upkeep = (_sync, watch.add, lanes.add, _rebuild, _status, inspect.add, doctor.add, transfer.add, _bench)
+    programs = (tool.add, mcp.add)
+    for add in (*notes, flushing.add, dreaming.add, *upkeep, *programs):
         add(adding)
     return parser
 

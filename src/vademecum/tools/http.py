@@ -74,11 +74,15 @@ def listening(door: Door) -> socket.socket:
         family, kind, number, _, address = socket.getaddrinfo(
             door.host, door.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        found = socket.socket(family, kind, number)
+    except OSError as error:
+        raise VademecumError(f"{door.host}: there is no such address: {error}") from None
+    found = socket.socket(family, kind, number)
+    try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
         found.listen()
     except OSError as error:
+        found.close()
         raise VademecumError(f"{door.host}:{door.port}: cannot listen there: {error}") from None
     return found
 
@@ -119,35 +123,35 @@ class _Guard:
         if self._expected is not None and not hmac.compare_digest(given, self._expected):
             await _refuse(send, 401, "a token is required: send the header Authorization: Bearer <token>")
             return
-        read, late = _in_time(receive)
+        await self._served_in_time(scope, receive, send)
+
+    async def _served_in_time(self, scope: Message, receive: Receive, send: Send) -> None:
+        end = asyncio.get_running_loop().time() + _BODY_S
+        complete = late = False
+
+        async def read() -> Message:
+            nonlocal complete, late
+            if complete:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(end):
+                    message = await receive()
+            except TimeoutError:
+                late = True
+                await _refuse(send, 408, f"the request was not complete after {_BODY_S:g} s")
+                return {"type": "http.disconnect"}
+            complete = not message.get("more_body", False)
+            return message
+
+        async def write(message: Message) -> None:
+            if not late:
+                await send(message)
+
         try:
-            await self._app(scope, read, send)
-        except TimeoutError:
-            if not late.is_set():
+            await self._app(scope, read, write)
+        except Exception:
+            if not late:
                 raise
-            await _refuse(send, 408, f"the request was not complete after {_BODY_S:g} s")
-
-
-def _in_time(receive: Receive) -> tuple[Receive, asyncio.Event]:
-    """``receive`` that raises TimeoutError and sets the event if the body takes too long."""
-    late = asyncio.Event()
-    end = asyncio.get_running_loop().time() + _BODY_S
-    complete = False
-
-    async def read() -> Message:
-        nonlocal complete
-        if complete:
-            return await receive()
-        try:
-            async with asyncio.timeout_at(end):
-                message = await receive()
-        except TimeoutError:
-            late.set()
-            raise
-        complete = not message.get("more_body", False)
-        return message
-
-    return read, late
 
 
 async def _refuse(send: Send, status: int, reason: str) -> None:

@@ -64,7 +64,8 @@ _PROMPTS = (
             "become wrong, leave out what is known already, and never store passwords or keys. Then list what you "
             "wrote.\n\nWhat is known:",
             "zh": "回顾本次对话，用 memory_update 保存以后会用到的内容：偏好、规则、决定、事实。"
-            "每条写成一个完整的句子；临时的内容写入 file = daily。改正已经不对的内容，已知的不再重复，绝不保存密码或密钥。最后列出写了什么。"
+            "每条写成一个完整的句子；临时的内容写入 file = daily。"
+            "改正已经不对的内容，已知的不再重复，绝不保存密码或密钥。最后列出写了什么。"
             "\n\n已知内容：",
         },
         tool="memory_context",
@@ -75,8 +76,8 @@ _PROMPTS = (
         {"en": "Go through the memory and propose corrections", "zh": "检查记忆并提出修改建议"},
         {
             "en": "Review what is remembered: name contradictions, duplicates, and what is out of date or unclear, "
-            "with path and line. Propose each change first; make it with memory_update only after the user has agreed.\n\n"
-            "What is remembered:",
+            "with path and line. Propose each change first; make it with memory_update only after the user has "
+            "agreed.\n\nWhat is remembered:",
             "zh": "检查记忆：指出矛盾、重复、过时或不清楚的内容，注明路径和行号。先逐条提出修改建议，用户同意后才用 "
             "memory_update 修改。\n\n记忆内容：",
         },
