@@ -68,7 +68,11 @@ def test_the_rest_of_the_hosts_packages_stays_its_own() -> None:
 import sys, pathlib, tempfile
 base = pathlib.Path(tempfile.mkdtemp())
 for name, text in {
-    "agent/__init__.py": "", "agent/tools/__init__.py": "",
+    "agent/__init__.py": "", "agent/protocol/__init__.py": "from agent.memory import MemoryManager\\n",
+    "agent/protocol/models.py": "class LLMRequest:\\n    def __init__(self, **fields): self.fields = fields\\n",
+    "agent/tools/__init__.py": "from agent.tools.base_tool import BaseTool\\n"
+        "from agent.tools.memory.memory_search import MemorySearchTool\\n",
+    "agent/tools/memory/__init__.py": "raise SystemExit('their own tools were imported')",
     "agent/tools/base_tool.py": "class BaseTool:\\n    own = True\\nclass ToolResult:\\n    @staticmethod\\n"
         "    def fail(text, ext_data=None): return ('host', text)\\n",
     "agent/memory/__init__.py": "raise SystemExit('their own memory was imported')",
@@ -87,7 +91,14 @@ import agent.tools
 assert issubclass(MemorySearchTool, BaseTool) and MemorySearchTool.own
 assert MemorySearchTool(None).execute({}) == ("host", "Error: query parameter is required")
 assert MemoryConfig().get_workspace() == (base / "cow").resolve(), MemoryConfig().workspace_root
-assert agent.tools.__file__.startswith(str(base))
+assert agent.tools.__file__.startswith(str(base)) and agent.tools.MemorySearchTool is MemorySearchTool
+from agent.protocol.models import LLMRequest
+from vademecum.compat.cowagent.chat import HostChat
+class Model:
+    def call(self, request):
+        assert isinstance(request, LLMRequest), request
+        return request.fields["messages"][0]["content"].upper()
+assert HostChat(Model()).complete([{"role": "user", "content": "hi"}]).text == "HI"
 shim.uninstall()
 print("ok")
 """

@@ -14,6 +14,7 @@ from cowagent_support import (
     digests,
     install_shim,  # noqa: F401 - a fixture
 )
+from transcripts import Cow
 from vademecum.errors import UsageError
 
 _TOOL_TURN = [
@@ -57,7 +58,8 @@ def test_what_was_said_comes_back_for_the_model_and_for_display(tmp_path: Path, 
 
     store = ConversationStore(tmp_path / "cow/memory/long-term/index.db")
     assert store._db_path == tmp_path / "cow/memory/long-term/index.db"
-    assert store.append_messages("s", _TOOL_TURN, channel_type="web") is True
+    extra = {**_TOOL_TURN[3], "extras": {"usage": 7}}
+    assert store.append_messages("s", [*_TOOL_TURN[:3], extra], channel_type="web") is True
     loaded = store.load_messages("s")
     assert loaded[0] == _TOOL_TURN[0]
     assert [block["type"] for block in loaded[1]["content"]] == ["text", "tool_use"]  # no thoughts
@@ -66,7 +68,11 @@ def test_what_was_said_comes_back_for_the_model_and_for_display(tmp_path: Path, 
     page = store.load_history_page("s")
     question, answer = page["messages"]
     assert (question["role"], question["content"], question["_seq"]) == ("user", "What is the price?", 0)
-    assert (answer["content"], answer["extras"], answer["_seq"]) == ("It is 12.5.", {"audio": "a.mp3"}, 3)
+    assert (answer["content"], answer["extras"], answer["_seq"]) == (
+        "It is 12.5.",
+        {"usage": 7, "audio": "a.mp3"},
+        3,
+    )
     assert [step["type"] for step in answer["steps"]] == ["content", "tool", "content"]
     tool = answer["steps"][1]
     assert (tool["name"], tool["arguments"], tool["result"], tool["is_error"]) == (
@@ -278,6 +284,20 @@ def test_what_the_other_program_says_later_is_taken_over_too(tmp_path: Path) -> 
     assert again.list_session_ids() == ["chat", "new"]
     again.close()
     seed.db.close()
+
+
+def test_of_a_database_of_several_agents_those_of_no_agent_in_particular_are_taken(tmp_path: Path) -> None:
+    from agent.memory import ConversationStore
+
+    file = tmp_path / "cow/memory/long-term/index.db"
+    cow = Cow(file, agents=True)
+    cow.db.execute("INSERT INTO sessions(session_id, created_at, last_active) VALUES ('s', 1, 1)")
+    cow.say("s", "user", "said to the first")
+    cow.say("s", "user", "said to the other", agent="other")
+    cow.close()
+    store = ConversationStore(file)
+    assert [message["content"] for message in store.load_messages("s")] == ["said to the first"]
+    store.close()
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all" * 100])

@@ -153,6 +153,19 @@ def test_an_answer_that_says_nothing_writes_nothing(tmp_path: Path) -> None:
     flushes.close()
 
 
+def test_prompts_are_in_the_hosts_language(tmp_path: Path) -> None:
+    from agent.memory.summarizer import MemoryFlushManager
+
+    import vademecum.compat.cowagent as shim
+
+    shim.install(shim.Host(language=lambda: "zh-CN"))
+    model = Model(lambda _: _claude(f"- {ITEM}"))
+    flushes = MemoryFlushManager(tmp_path / "cow", model)
+    flushes._summarize_messages(SAID)
+    assert "对话" in model.requests[0].system
+    flushes.close()
+
+
 @pytest.mark.parametrize("answer", [{"error": True, "message": "quota"}, 7, RuntimeError("no route"), ""])
 def test_without_a_usable_model_rules_write_the_summary(tmp_path: Path, answer: Any) -> None:
     from agent.memory.summarizer import MemoryFlushManager

@@ -36,7 +36,7 @@ class HostChat:
         if max_tokens is not None:
             fields["max_tokens"] = max_tokens
         try:
-            answer = self.model.call(host().request(**fields))
+            answer = self.model.call(host().request_class()(**fields))
             text, reason = _read(answer)
         except ProviderError:
             raise

@@ -14,7 +14,7 @@ from vademecum import Memory
 from vademecum.compat.cowagent.embedder import HostEmbedder, same_space
 from vademecum.compat.cowagent.host import host
 from vademecum.config import environment, load_settings
-from vademecum.settings import ChunkSettings, Settings
+from vademecum.settings import ChunkSettings, FlushLanguage, Settings
 
 if TYPE_CHECKING:
     from vademecum.compat.cowagent.memory.config import MemoryConfig
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vademecum.types import Origin
 
 
+_LANGUAGES: dict[str, FlushLanguage] = {"en": "en", "zh": "zh"}
 #: A host has few kinds of calls, but may have many users.
 _MOST_VIEWS = 64
 
@@ -93,6 +94,9 @@ class Desk:
                 index_sessions=False,
                 chunk=self.chunk,
                 embedding=replace(found.embedding, provider="none"),
+                flush=replace(
+                    found.flush, language=_LANGUAGES.get(host().language()[:2].lower(), found.flush.language)
+                ),
             )
         if config is None:
             return found

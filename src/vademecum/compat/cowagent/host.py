@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -17,10 +18,6 @@ def _unset(key: str, default: object = None) -> Any:
 
 def _home_folder() -> str:
     return "~/cow"
-
-
-def _plain_request(**fields: Any) -> Any:
-    return Request(**fields)
 
 
 def _no_provider(name: str) -> Mapping[str, Any] | None:
@@ -87,8 +84,10 @@ class Host:
     """The host's services. What is not given has a default that touches nothing of the host's.
 
     ``conf`` is asked for keys of its config.json; ``workspace`` tells the folder of the agent that is being served;
-    ``custom_provider`` gives the entry of custom_providers with that id (api_key, api_base, model). ``request`` makes
-    what the host's language model is called with. ``tool`` and ``tool_result`` are its base classes.
+    ``custom_provider`` gives the entry of custom_providers with that id (api_key, api_base, model). ``language`` is
+    that of prompts, "en" or "zh", or anything else for that of the conversation. ``request`` makes what the host's
+    language model is called with; ``tool`` and ``tool_result`` are its base classes. These three are by default those
+    of CowAgent where it is there, and looked for when they are first needed: its packages import the memory themselves.
     """
 
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("vademecum.cowagent"))
@@ -97,13 +96,25 @@ class Host:
     expand_path: Callable[[str], str] = os.path.expanduser
     language: Callable[[], str] = lambda: "auto"
     custom_provider: Callable[[str], Mapping[str, Any] | None] = _no_provider
-    request: Callable[..., Any] = _plain_request
-    tool: type = Tool
-    tool_result: Any = ToolResult
+    request: Callable[..., Any] | None = None
+    tool: type | None = None
+    tool_result: Any = None
 
     def folder(self, path: str | os.PathLike[str]) -> Path:
         """The real path that ``path`` means to the host."""
         return Path(os.path.realpath(self.expand_path(os.fspath(path))))
+
+    def request_class(self) -> Callable[..., Any]:
+        """What makes a request."""
+        return self.request or _loaded("agent.protocol.models", "LLMRequest") or Request
+
+    def tool_class(self) -> Any:
+        """What tools derive from."""
+        return self.tool or _loaded("agent.tools.base_tool", "BaseTool") or Tool
+
+    def result_class(self) -> Any:
+        """What tools answer with."""
+        return self.tool_result or _loaded("agent.tools.base_tool", "ToolResult") or ToolResult
 
 
 _host = Host()
@@ -121,7 +132,7 @@ def host() -> Host:
 
 
 def host_of_cowagent() -> Host:
-    """The services of CowAgent, as far as its modules can be imported."""
+    """The services of CowAgent, as far as its modules can be imported; none of those is below ``agent``."""
     given: dict[str, Any] = {}
     conf = _member("config", "conf")
     if conf is not None:
@@ -144,9 +155,6 @@ _SERVICES = {
     "expand_path": ("common.utils", "expand_path"),
     "workspace": ("common.state_dir", "state_root_str"),
     "language": ("common.i18n", "get_language"),
-    "request": ("agent.protocol.models", "LLMRequest"),
-    "tool": ("agent.tools.base_tool", "BaseTool"),
-    "tool_result": ("agent.tools.base_tool", "ToolResult"),
 }
 
 
@@ -155,6 +163,11 @@ def _member(module: str, name: str) -> Any:
         return getattr(import_module(module), name, None)
     except ImportError:
         return None
+
+
+def _loaded(module: str, name: str) -> Any:
+    """A member of a module of the host that has been imported already."""
+    return getattr(sys.modules.get(module), name, None)
 
 
 def _listed(providers: object, name: str) -> Mapping[str, Any] | None:

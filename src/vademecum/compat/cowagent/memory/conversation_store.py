@@ -58,7 +58,12 @@ class ConversationStore:
         made = create_if_missing
         for scheduled, group in _by_origin(messages):
             stored = self._conversations.append(
-                session_id, group, channel=channel_type, create=made, scheduled=scheduled, extras=_extras(group)
+                session_id,
+                map(_body, group),
+                channel=channel_type,
+                create=made,
+                scheduled=scheduled,
+                extras=_extras(group),
             )
             if not stored:
                 return False
@@ -212,12 +217,15 @@ def _by_origin(messages: Sequence[Mapping[str, Any]]) -> list[tuple[bool, list[M
     scheduled = False
     for message in messages:
         if message.get("role") == "user":
-            text = text_of(dict(message))
-            scheduled = message.get("scheduled") is True or text.startswith(MARKERS)
+            scheduled = message.get("scheduled") is True or text_of(dict(message)).startswith(MARKERS)
         if not groups or groups[-1][0] != scheduled:
             groups.append((scheduled, []))
-        groups[-1][1].append({key: value for key, value in message.items() if key != "scheduled"})
+        groups[-1][1].append(message)
     return groups
+
+
+def _body(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key not in ("scheduled", "extras")}
 
 
 def _extras(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:

@@ -44,7 +44,8 @@ class MemoryManager:
     """A workspace's memory. Safe to share between threads; managers of one workspace share what is open.
 
     Without ``embedding_provider`` it searches by words alone; assigning one later turns vectors on. Pages that changed
-    on disk are noticed by every search, whoever changed them.
+    on disk are noticed by every search, whoever changed them. ``_embedding_cache`` is there for hosts that look for it;
+    the vectors of questions are cached by the memory itself.
     """
 
     def __init__(

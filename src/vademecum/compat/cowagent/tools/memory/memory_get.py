@@ -8,7 +8,7 @@ from vademecum import Memory
 from vademecum.compat.cowagent.host import host
 from vademecum.errors import MissingFileError, PathError, VademecumError
 
-_Tool: Any = host().tool
+_Tool: Any = host().tool_class()
 _ROOTS = ("memory/", "knowledge/", "MEMORY.md")
 
 
@@ -33,7 +33,7 @@ class MemoryGetTool(_Tool):  # type: ignore[misc] # the host's own class, where 
 
     def execute(self, args: dict[str, Any]) -> Any:
         """Read."""
-        result, path = host().tool_result, args.get("path")
+        result, path = host().result_class(), args.get("path")
         if not isinstance(path, str) or not path.strip():
             return result.fail("Error: path parameter is required")
         root = host().folder(self.memory_manager.config.get_workspace())

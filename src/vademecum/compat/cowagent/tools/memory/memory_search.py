@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from vademecum.compat.cowagent.host import host
 
-_Tool: Any = host().tool
+_Tool: Any = host().tool_class()
 _NOTHING = (
     "No memories found for '{query}'. This is normal if nothing about it has been stored yet. New memories are made by "
     "writing to MEMORY.md or to memory/YYYY-MM-DD.md."
@@ -41,7 +41,7 @@ class MemorySearchTool(_Tool):  # type: ignore[misc] # the host's own class, whe
 
     def execute(self, args: dict[str, Any]) -> Any:
         """Search; works inside a running event loop too."""
-        result, query = host().tool_result, args.get("query")
+        result, query = host().result_class(), args.get("query")
         if not isinstance(query, str) or not query.strip():
             return result.fail("Error: query parameter is required")
         try:
