@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -140,3 +141,31 @@ class HttpByHand(ByHand):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing is kept."""
+
+
+class Served:
+    """``vademecum mcp --http`` in a process of its own."""
+
+    def __init__(self, root: Path, *options: str, token: str | None = None) -> None:
+        self.process = subprocess.Popen(
+            command(root, "--http", "0", "--json", *options),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **ENVIRONMENT, **({"VADEMECUM_MCP_TOKEN": token} if token else {})},
+        )
+        assert self.process.stdout is not None
+        self.url: str = json.loads(self.process.stdout.readline())["url"]
+        self.port = int(self.url.split(":")[2].split("/")[0])
+        self.token = token
+
+    def client(self) -> HttpByHand:
+        return HttpByHand(self.port, self.token)
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+        try:
+            rest, errors = self.process.communicate(timeout=30)
+        finally:
+            self.process.kill()
+        assert (self.process.returncode, rest) == (0, b""), errors
+        assert b"Traceback" not in errors, errors

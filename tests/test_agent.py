@@ -12,9 +12,8 @@ import openai
 import pytest
 
 from loopback import Behaviour, Loopback, answer
-from mcp_clients import StdioByHand
+from mcp_clients import Served, StdioByHand
 from memories import PATIENT
-from test_mcp import Served
 from vademecum.tools import Tools, openai_tools
 
 Call = Callable[[str, dict[str, Any]], str]

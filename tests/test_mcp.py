@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters, types
 from mcp.shared.exceptions import MCPError
 
-from mcp_clients import ENVIRONMENT, HttpByHand, StdioByHand, command
+from mcp_clients import ENVIRONMENT, Served, StdioByHand, command
 from memories import PATIENT, write
 from vademecum import Memory
 from vademecum.cli.run import run
@@ -51,34 +52,6 @@ async def in_process(root: Path, mode: str = "auto", **options: Any) -> AsyncIte
             yield client
 
 
-class Served:
-    """``vademecum mcp --http`` in a process of its own."""
-
-    def __init__(self, root: Path, *options: str, token: str | None = None) -> None:
-        self.process = subprocess.Popen(
-            command(root, "--http", "0", "--json", *options),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **ENVIRONMENT, **({"VADEMECUM_MCP_TOKEN": token} if token else {})},
-        )
-        assert self.process.stdout is not None
-        self.url: str = json.loads(self.process.stdout.readline())["url"]
-        self.port = int(self.url.split(":")[2].split("/")[0])
-        self.token = token
-
-    def client(self) -> HttpByHand:
-        return HttpByHand(self.port, self.token)
-
-    def end(self, number: int = signal.SIGTERM) -> None:
-        self.process.send_signal(number)
-        try:
-            rest, errors = self.process.communicate(timeout=30)
-        finally:
-            self.process.kill()
-        assert (self.process.returncode, rest) == (0, b""), errors
-        assert b"Traceback" not in errors, errors
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     root = tmp_path_factory.mktemp("served")
@@ -90,7 +63,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    server = Served(tmp_path_factory.mktemp("guarded"), token=TOKEN)
+    options = ("--allow-host", "memory.example.org", "--allow-origin", "https://app.example.org")
+    server = Served(tmp_path_factory.mktemp("guarded"), *options, token=TOKEN)
     yield server
     server.end(signal.SIGINT)
 
@@ -330,10 +304,20 @@ def test_subscribers_hear_of_changes_by_whomever(root: Path, change: Change) -> 
         async with in_process(root) as client:
             uri = "memory://files/MEMORY.md"
             async with client.listen(resource_subscriptions=[uri]) as news:
-                await asyncio.sleep(0.3)  # the server has seen what the page is now
                 await change(client, root)
                 event = await asyncio.wait_for(anext(aiter(news)), 30)
                 assert getattr(event, "uri", None) == uri
+
+    asyncio.run(use_it())
+
+
+def test_subscribers_hear_of_changes_over_http(served: Served) -> None:
+    async def use_it() -> None:
+        uri = "memory://files/news.md"
+        async with Client(served.url) as client, client.listen(resource_subscriptions=[uri]) as news:
+            await client.call_tool("memory_update", {"content": "Is there now.", "file": "news.md"})
+            event = await asyncio.wait_for(anext(aiter(news)), 30)
+            assert getattr(event, "uri", None) == uri
 
     asyncio.run(use_it())
 
@@ -486,6 +470,35 @@ def test_a_body_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.
         asyncio.run(use_it())
     assert sent[0]["status"] == 408
     assert b"not complete" in sent[1]["body"]
+
+
+def test_hosts_and_origins_that_were_allowed_are_served(guarded: Served) -> None:
+    client = guarded.client()
+    client.headers |= {"Host": "memory.example.org", "Origin": "https://app.example.org"}
+    with client:
+        assert client.result("tools/list")["tools"]
+    refused(guarded, 403, {"Origin": "https://evil.example", "Authorization": f"Bearer {TOKEN}"})
+    refused(guarded, 421, {"Host": "evil.example", "Authorization": f"Bearer {TOKEN}"})
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        ("https://app.example.org", True),
+        ("http://localhost:6274", True),
+        ("https://evil.example", False),
+        ("https://app.example.org.evil.example", False),
+        ("http://localhost:80.evil.example", False),
+    ],
+)
+def test_browsers_are_told_which_pages_may_speak(guarded: Served, origin: str, allowed: bool) -> None:
+    with closing(HTTPConnection("127.0.0.1", guarded.port, timeout=60)) as connection:
+        asking = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        connection.request("OPTIONS", "/mcp", headers={**asking, "Access-Control-Request-Headers": "authorization"})
+        response = connection.getresponse()
+        response.read()
+        assert (response.status == 200) is allowed
+        assert (response.getheader("Access-Control-Allow-Origin") == origin) is allowed
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import re
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from ipaddress import ip_address
 from typing import Any, TypeAlias
 
 import uvicorn
+from starlette.middleware.cors import CORSMiddleware
 
 from vademecum.errors import UsageError, VademecumError
 from vademecum.store.prompt import Language
@@ -105,7 +107,13 @@ def guarded_app(tools: Tools, door: Door, language: Language = "en") -> Applicat
     own = f"[{door.host}]" if ":" in door.host else door.host
     hosts = tuple(dict.fromkeys((*_LOOPBACK, own, *door.hosts)))
     origins = (*(f"http://{host}" for host in hosts), *door.origins)
-    return _Guard(http_app(tools, language, hosts, origins), door.token)
+    return CORSMiddleware(
+        _Guard(http_app(tools, language, hosts, origins), door.token),
+        allow_origin_regex="|".join(rf"{re.escape(origin)}(:\d+)?" for origin in origins),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["Mcp-Session-Id"],
+    )
 
 
 class _Guard:

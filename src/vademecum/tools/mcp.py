@@ -202,8 +202,7 @@ class _Handlers:
             if self._list_changed:
                 self._list_changed = False
                 await self.bus.publish(ResourcesListChanged())
-            wanted = {*self._listened, *(uri for _, uri in self._subscribed)}
-            for uri in await asyncio.to_thread(self._seen.look, memory, wanted) if wanted else ():
+            for uri in await asyncio.to_thread(self._seen.changed, memory):
                 await self.bus.publish(ResourceUpdated(uri))
                 await self._tell_older(uri)
 
@@ -213,36 +212,50 @@ class _Handlers:
                 try:
                     await session.send_resource_updated(uri)
                 except Exception:  # the client has left; what its transport raises then is not said anywhere
-                    self._subscribed.pop(key, None)
+                    self._end(key)
 
     def listening(self, listen: ListenHandler) -> Any:
         """Today's protocol: a request that lasts, and its answer is the stream of news."""
 
         async def handle(ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
             uris = _ours(params.notifications.resource_subscriptions or ())
+            await self._note(uris)
             self._listened += uris
-            self._look()
             try:
                 return await listen(ctx, params)
             finally:
                 for uri in uris:
                     self._listened.remove(uri)
+                    self._forget(uri)
 
         return handle
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Older protocols: a subscription for as long as the connection."""
-        if len(self._subscribed) >= _MOST_SUBSCRIPTIONS:
-            self._subscribed.pop(next(iter(self._subscribed)))
-        for uri in _ours((params.uri,)):
-            client = ctx.session.client_params  # one object for each connection
-            self._subscribed[id(client), uri] = client, ctx.session
-        self._look()
+        await self._note(_ours((params.uri,)))
+        client = ctx.session.client_params  # one object for each connection
+        self._subscribed[id(client), params.uri] = client, ctx.session
+        if len(self._subscribed) > _MOST_SUBSCRIPTIONS:
+            self._end(next(iter(self._subscribed)))
         return types.EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        self._subscribed.pop((id(ctx.session.client_params), params.uri), None)
+        self._end((id(ctx.session.client_params), params.uri))
         return types.EmptyResult()
+
+    def _end(self, subscription: tuple[int, str]) -> None:
+        self._subscribed.pop(subscription, None)
+        self._forget(subscription[1])
+
+    async def _note(self, uris: Iterable[str]) -> None:
+        """Before the client is told that it will hear of changes: none is missed from then on."""
+        memory = self._tools.memory
+        if memory is not None:
+            await asyncio.to_thread(self._seen.note, memory, uris)
+
+    def _forget(self, uri: str) -> None:
+        if uri not in self._listened and not any(uri == other for _, other in self._subscribed):
+            self._seen.forget(uri)
 
     # -- prompts ------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
@@ -51,15 +52,28 @@ def read_whole(memory: Memory, path: str) -> str:
 
 
 class Seen:
-    """What pages were when they were last looked at. Not safe to share between threads."""
+    """What pages were when they were last looked at. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._hashes: dict[str, str] = {}
+        self._lock = threading.Lock()
 
-    def look(self, memory: Memory, uris: Iterable[str]) -> list[str]:
-        """The addresses whose page is another than last time, came or went; one that is new is only noted."""
-        before, self._hashes = self._hashes, {uri: _hash(memory, uri) for uri in uris}
-        return [uri for uri, content in self._hashes.items() if before.get(uri, content) != content]
+    def note(self, memory: Memory, uris: Iterable[str]) -> None:
+        """Know from now on what these pages are."""
+        with self._lock:
+            for uri in uris:
+                self._hashes.setdefault(uri, _hash(memory, uri))
+
+    def forget(self, uri: str) -> None:
+        """Nobody asks for this page any more."""
+        with self._lock:
+            self._hashes.pop(uri, None)
+
+    def changed(self, memory: Memory) -> list[str]:
+        """The addresses whose page is another than last time, came or went."""
+        with self._lock:
+            before, self._hashes = self._hashes, {uri: _hash(memory, uri) for uri in self._hashes}
+            return [uri for uri, content in self._hashes.items() if before[uri] != content]
 
 
 def _hash(memory: Memory, uri: str) -> str:
