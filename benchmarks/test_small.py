@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import freshness
 from benchmarks.corpus import RandomEmbedder, Words, let_settle, write_folder
 from benchmarks.vectors import Clustered
 from vademecum import Memory, Settings, kernels
@@ -75,6 +76,11 @@ def test_small_hybrid_search(benchmark: Any, memory: Memory) -> None:
 
 def test_small_no_op_sync(benchmark: Any, memory: Memory) -> None:
     benchmark.pedantic(memory.sync, rounds=10, warmup_rounds=1)
+
+
+def test_small_freshness() -> None:
+    taken = freshness.measure(files=60, sections=2, renamed=20, times=2)
+    assert all(min(figures) > 0 for figures in taken.values())
 
 
 def test_small_edit_to_found(benchmark: Any, memory: Memory) -> None:

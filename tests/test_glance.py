@@ -218,7 +218,7 @@ def test_an_extra_folder_that_leads_elsewhere_is_scanned_again(tmp_path: Path) -
         (tmp_path / name).mkdir()
         (tmp_path / name / "page.md").write_text(f"fox {name}\n")
     (tmp_path / "extra").symlink_to(tmp_path / "one")
-    (tmp_path / "own").mkdir()
+    (tmp_path / "own/memory").mkdir(parents=True)
     places = Places(detect(tmp_path / "own"), {"x": tmp_path / "extra"})
     found = places.scan()
     before = places.glance(found)
@@ -229,6 +229,7 @@ def test_an_extra_folder_that_leads_elsewhere_is_scanned_again(tmp_path: Path) -
 
 
 def test_a_scan_that_left_something_out_has_no_quick_look(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
     places = Places(detect(tmp_path), {"x": tmp_path.parent / "missing"})
     found = places.scan()
     assert found.unreadable == ("@x",)

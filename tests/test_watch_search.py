@@ -37,19 +37,26 @@ class Looks:
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
     counted = Looks()
-    original = Places.scan
 
-    def scan(places: Places, *arguments: object) -> object:
-        counted.count += 1
-        return original(places, *arguments)  # type: ignore[arg-type]
+    def counting(original: Callable[..., object]) -> Callable[..., object]:
+        def look(*arguments: object) -> object:
+            counted.count += 1
+            return original(*arguments)
 
-    monkeypatch.setattr(Places, "scan", scan)
+        return look
+
+    for name in ("scan", "glance"):
+        monkeypatch.setattr(Places, name, counting(getattr(Places, name)))
     return counted
 
 
 @pytest.fixture
-def memory(tmp_path: Path, looks: Looks) -> Iterator[Memory]:
-    """Watched; the watcher hears of changes and does nothing about them for a day, so that all depends on searches."""
+def memory(tmp_path: Path, looks: Looks, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    """Watched; the watcher hears of changes and does nothing about them for a day, so that all depends on searches.
+
+    And these ask the watcher although a look at so small a folder would cost as little.
+    """
+    monkeypatch.setattr("vademecum.memory.core._CHEAP_LOOK_S", -1.0)
     write(tmp_path / "parent/notes", {f"topics/{number}.md": f"the zebra{number}\n" for number in range(20)})
     lazy = settings(WatchSettings(debounce_ms=3_600_000, heartbeat_s=86_400, poll_s=86_400))
     told = Told()
@@ -81,14 +88,43 @@ def test_while_nothing_changes_nobody_looks(memory: Memory, looks: Looks) -> Non
     assert memory.search("zebra3", wait_ms=0).fresh
 
 
-def test_after_a_change_one_look_is_enough(memory: Memory, looks: Looks) -> None:
-    write(memory.root, {"topics/3.md": "the giraffe\n"})
-    os.utime(memory.root / "topics/3.md", ns=(1, 1))
-    assert found(memory, "giraffe") == ["topics/3.md"]
-    until(lambda: known(memory))
+def test_a_few_changed_pages_are_read_without_a_look(memory: Memory, looks: Looks) -> None:
     before = looks.count
-    assert found(memory, "giraffe") == ["topics/3.md"]
+    for number in range(6):
+        write(memory.root, {"topics/3.md": f"the giraffe{number}\n", f"new{number}.md": f"the giraffe{number} too\n"})
+        assert found(memory, f"giraffe{number}") == [f"new{number}.md", "topics/3.md"]
+        (memory.root / f"topics/{number + 10}.md").unlink()
+        assert found(memory, f"zebra{number + 10}") == []
+        memory.remember(f"the okapi{number}")
+        assert found(memory, f"okapi{number}") == ["MEMORY.md"]
     assert looks.count == before
+
+
+def test_many_changed_pages_large_ones_and_what_is_no_page_are_looked_at(memory: Memory, looks: Looks) -> None:
+    def many() -> None:
+        write(memory.root, {f"topics/{number}.md": "the giraffe\n" for number in range(10, 19)})
+
+    def large() -> None:
+        write(memory.root, {"large.md": "the giraffe\n" * 20_000})
+
+    def folder() -> None:
+        (memory.root / "topics").rename(memory.root / "subjects")
+
+    def link() -> None:
+        (memory.root / "link.md").symlink_to("large.md")
+
+    def unreadable() -> None:
+        write(memory.root, {"bad.md": b"\xff"})
+
+    for change in (many, large, link, folder, unreadable):
+        before = looks.count
+        change()
+        assert memory.search("giraffe").fresh
+        assert looks.count > before, change.__name__
+        if change in (many, large, link):
+            until(lambda: known(memory))
+    assert any("bad.md" in notice for notice in memory.search("zebra").notices)
+    assert found(memory, "zebra3") == ["subjects/3.md"]
 
 
 def test_what_was_changed_just_before_a_search_is_found(memory: Memory) -> None:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from vademecum.types import Matrix
 
 _SNAPSHOT_TRIES = 3
+#: Sources kept in mind until somebody asks for all; where more were written, all are read.
+_MOST_WRITTEN = 64
 INDEX_FILE, VECTORS_FILE, GRAPHS_FOLDER = "index.sqlite", "vectors.sqlite", "ann"
 
 #: Memory that a connection may fill with pages of the index: what a search reads of 5,000 chunks or so.
@@ -74,6 +76,8 @@ class EmbeddedIndex:
         self._files = (str(folder / INDEX_FILE), str(folder / VECTORS_FILE))
         self._writing = threading.RLock()
         self._sources: tuple[int, Mapping[str, Source]] = (-1, {})
+        #: Sources written since, from one count of changes to the next, so that not all need be read again.
+        self._written: list[tuple[int, Source]] = []
         self._writer: Connection | None = None
         self._closed = False
         self._identity: tuple[object, ...] | None = None
@@ -175,9 +179,15 @@ class EmbeddedIndex:
         """Every source in the index, by path. Asked before every search, so kept until one changes."""
         with self._read() as connection:
             version = schema.counter(connection, "stamps")
-            if self._sources[0] != version:
-                self._sources = version, rows.load_sources(connection)
-            return self._sources[1]
+            known, written = self._sources, self._written
+            if known[0] != version:
+                if [count for count, _ in written] == [*range(known[0] + 1, version + 1)]:
+                    sources = {**known[1], **{source.path: source for _, source in written}}
+                else:
+                    sources = rows.load_sources(connection)
+                known = self._sources = version, sources
+                self._written = []
+            return known[1]
 
     def replace_source(self, source: Source, chunks: Sequence[Chunk], first: int = 1, until: int | None = None) -> None:
         """Make ``chunks`` the only rows of the source, or of that range of its lines, in one transaction."""
@@ -185,6 +195,8 @@ class EmbeddedIndex:
         with self._transaction() as connection:
             file_id = rows.replace_source(connection, source, chunks, lines)
             connection.execute(_LINK.format(which=_OF_FILE), (file_id, *lines.bounds))
+            count = schema.counter(connection, "stamps")
+        self._written = [*self._written[-_MOST_WRITTEN:], (count, source)]
 
     def touch(self, sources: Sequence[Source]) -> None:
         """Record new stamps for sources whose content did not change."""

@@ -38,6 +38,10 @@ from vademecum.types import Hit, IndexSpec, SyncReport
 _RETRY_SECONDS = 30.0
 
 
+#: A look that takes no longer costs no more than to ask the watcher.
+_CHEAP_LOOK_S = 0.001
+
+
 @dataclass(frozen=True, slots=True)
 class Refreshed:
     """Whether the index is up to date, and what stands in the way: (path or "", text), for those who may know."""
@@ -148,6 +152,7 @@ class Core:
             if self.index is broken:
                 self.check_root()
                 self._close_index()
+                self.watching.forget()
                 self._open()
 
     def check_root(self) -> None:
@@ -237,22 +242,37 @@ class Core:
         Raises StoreError when the folder itself cannot be read, and IndexUnavailableError.
         """
         syncer = self.open_syncer()
-        mark = self.watching.mark()
-        report = self.watching.known(mark)
-        if wait_s == 0 and report is None:
-            return Refreshed(False, (("", "the disk was not looked at, because no time was given for it"),))
         deadline = None if wait_s is None else time.monotonic() + wait_s
         try:
-            report = report or syncer.look(wait_s) or syncer.files.wait(syncer.files.request(), wait_s)
+            report = self._read(syncer, wait_s)
         except (IndexCorruptError, IndexReplacedError):
             raise
         except IndexUnavailableError as error:
             # It cannot be written now (a full disk, another program's lock), but what it holds can be read.
             return Refreshed(False, (*self.notices, ("", f"the index could not be brought up to date: {error}")))
         if report is None:
-            return Refreshed(False, (("", "changes on disk are still being indexed"),))
-        self.watching.note(mark, report, syncer.linked)
+            why = "changes on disk are still being indexed"
+            if wait_s == 0:
+                why = "the disk was not looked at, because no time was given for it"
+            return Refreshed(False, (("", why),))
         return self._refresh_vectors(syncer, (*self.notices, *report.notices, *report.failed), deadline)
+
+    def _read(self, syncer: Syncer, wait_s: float | None) -> SyncReport | None:
+        """Bring the text up to date, by the way that costs least; None if there was no time for it."""
+        if wait_s != 0 and syncer.last_look_s < _CHEAP_LOOK_S:
+            report = syncer.look(wait_s)
+            if report is not None:
+                return report
+        mark = self.watching.mark()
+        report = self.watching.known(mark)
+        if report is not None or wait_s == 0:
+            return report
+        report = self.watching.catch_up(wait_s)
+        if report is None:
+            report = syncer.look(wait_s) or syncer.files.wait(syncer.files.request(), wait_s)
+            if report is not None:
+                self.watching.note(mark, report, syncer.linked)
+        return report
 
     def _refresh_vectors(
         self, syncer: Syncer, notices: tuple[tuple[str, str], ...], deadline: float | None
@@ -305,7 +325,7 @@ class Core:
         """Make what was just written searchable, and what was removed not. A failure is left to the next sync, which
         names it."""
         with suppress(IndexUnavailableError, StoreError):
-            self.open_syncer().index_file(*paths)
+            self.watching.following(lambda: self.open_syncer().index_file(*paths))
 
     def close(self) -> None:
         """Stop work after the file or batch at hand and release everything."""

@@ -6,11 +6,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from vademecum.settings import WatchSettings
+from vademecum.sync import SingleFlight
 from vademecum.types import SyncReport, WatchRound
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ Tell = Callable[[WatchRound], None]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment, by how often the folder and the index had changed until then, and what is elsewhere."""
+    """A moment, by how often the folder and the index had changed until then, and what is elsewhere.
+
+    Where the index is known at a mark, all pages that have not changed since are right in it.
+    """
 
     changes: int
     generation: int
@@ -38,6 +42,7 @@ class Watching:
         self._listeners: dict[int, Tell] = {}
         self._watcher: Watcher | None = None
         self._known: tuple[Mark, SyncReport] | None = None
+        self._catching: SingleFlight[SyncReport | None] = SingleFlight("vademecum-pages", self._catch_up)
 
     def add(self, tell: Tell, settings: WatchSettings) -> Callable[[], None]:
         """Watch from now on; returns what ends it. The first one's ``settings`` are those of all."""
@@ -65,6 +70,7 @@ class Watching:
         with self._lock:
             watcher, self._watcher, self._known = self._watcher, None, None
             self._listeners.clear()
+        self._catching.close()
         if watcher is not None:
             watcher.close()
 
@@ -92,6 +98,46 @@ class Watching:
         """What was reported when the index was seen to equal the folder, if neither has changed since."""
         known = self._known
         return None if known is None or known[0] != mark else known[1]
+
+    def catch_up(self, wait_s: float | None) -> SyncReport | None:
+        """The same after reading a few pages that have changed since; None if that is not enough or takes too long."""
+        if self._known is None:
+            return None
+        return self._catching.wait(self._catching.request(), wait_s)
+
+    def _catch_up(self) -> SyncReport | None:
+        mark, known, watcher = self.mark(), self._known, self._watcher
+        if mark is None or known is None or watcher is None:
+            return None
+        seen, report = known
+        if (seen.generation, seen.elsewhere) != (mark.generation, mark.elsewhere):
+            return None
+        pages = watcher.changes.pages_since(seen.changes)
+        writes = None if pages is None else self._core.open_syncer().read_pages(pages)
+        if writes is None:
+            return None
+        self._advance(known, replace(mark, generation=mark.generation + writes))
+        return report
+
+    def following(self, write: Callable[[], int | None]) -> None:
+        """Call ``write``, which brings the index up to pages that this process has changed, and tells in how many
+        writes. What is known of all others stays known."""
+        known = self._known
+        before = None if known is None else self._generation()
+        writes = write()
+        if known is not None and known[0].generation == before and writes is not None:
+            self._advance(known, replace(known[0], generation=before + writes))
+
+    def _advance(self, known: tuple[Mark, SyncReport], to: Mark) -> None:
+        """The index is known to be as good at another moment, unless somebody else has changed it too."""
+        if self._generation() == to.generation:
+            with self._lock:
+                if self._known is known:
+                    self._known = to, known[1]
+
+    def forget(self) -> None:
+        """The index is another one now."""
+        self._known = None
 
     def note(self, mark: Mark | None, report: SyncReport, linked: bool) -> None:
         """The folder was looked at after ``mark``, with this result.

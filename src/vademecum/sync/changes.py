@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ from vademecum.sync.notify import Notifier, notifier
 
 #: A search waits this long at most for what the system has not told yet, and else looks for itself.
 _FENCE_S = 0.05
+#: The latest changes, by path. Where there are more, the folder is looked at.
+_LATEST = 256
 #: Changes that no event told, until events are no longer relied upon.
 _MOST_LOST = 3
 #: In a folder whose folders come and go all the time, the next round goes on.
@@ -46,6 +49,7 @@ class Changes:
         self._lost = 0
         self._try_at = 0.0
         self._missing = ""
+        self._latest: deque[str] = deque(maxlen=_LATEST)
         self.count = 0
 
     @property
@@ -76,6 +80,14 @@ class Changes:
             return None
         with self._lock:
             return self.count if self._covered else None
+
+    def pages_since(self, count: int) -> frozenset[str] | None:
+        """The pages that changed since there had been ``count`` changes; None if anything else may have."""
+        with self._lock:
+            if self.count - count > len(self._latest):
+                return None
+            latest = frozenset(self._latest[-number] for number in range(1, self.count - count + 1))
+        return None if "" in latest else latest
 
     def prepare(self) -> None:
         """Have events where they can be had, for every folder. Raises StoreError when the root cannot be read."""
@@ -109,7 +121,7 @@ class Changes:
         self._drop("")
         self._try_at = 0.0
         with self._lock:
-            self._add(folders=True)
+            self._add("", folders=True)
 
     def close(self) -> None:
         """Release everything."""
@@ -123,7 +135,7 @@ class Changes:
         with self._lock:
             if self._mounts.changed() or roots != self._roots:
                 self._remounted, self._roots = True, roots
-                self._add(folders=True)
+                self._add("", folders=True)
 
     def _have_notifier(self) -> None:
         if self._notifier is not None and not self._notifier.alive():
@@ -169,11 +181,13 @@ class Changes:
     def _changed(self, path: str, folder: bool) -> None:
         root, _, inner = path.partition("/") if self._places.is_extra(path) else ("", "", path)
         if self._concerns(root, inner, folder):
+            folders = folder or inner == IGNORE_FILE
             with self._lock:
-                self._add(folders=folder or inner == IGNORE_FILE)
+                self._add("" if folders or inner[-3:].lower() != ".md" else path, folders=folders)
 
-    def _add(self, *, folders: bool) -> None:
+    def _add(self, page: str, *, folders: bool) -> None:
         self.count += 1
+        self._latest.append(page)
         if folders:
             self._stale, self._covered = True, False
         self._told()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from stat import S_ISREG
 
 from vademecum.chunk import chunk_markdown
 from vademecum.errors import HistoryError, MissingFileError, ProviderError, StoreError
@@ -19,10 +20,14 @@ from vademecum.sync.sessions import Sessions
 from vademecum.sync.vectors import Filled, VectorFiller
 from vademecum.types import Source, SyncReport
 
+#: What a search reads by itself, beside a watcher: so many changed pages, each of at most so many bytes.
+_AT_ONCE, _SMALL_BYTES = 8, 65_536
+
 
 @dataclass
 class _Tally:
     chunks: int = 0
+    writes: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     touched: list[Source] = field(default_factory=list)
     notices: list[tuple[str, str]] = field(default_factory=list)
@@ -60,7 +65,8 @@ class Syncer:
         self._stop = threading.Event()
         self._progress: Progress | None = None
         self._applying = threading.Lock()
-        self._look_s = 0.0
+        #: How long the last look at the folder took, in seconds.
+        self.last_look_s = 0.0
         #: Whether a page had another name when the folder was last looked at, see `Scan`.
         self.linked = False
         self._seen = _Seen()
@@ -72,11 +78,11 @@ class Syncer:
 
         None, too, while a sync runs, and when the last look at so large a folder took longer than ``within_s``.
         """
-        if self.files.busy or (within_s is not None and self._look_s > within_s):
+        if self.files.busy or (within_s is not None and self.last_look_s > within_s):
             return None
         began = time.monotonic()
         report = self._glance()
-        self._look_s = time.monotonic() - began
+        self.last_look_s = time.monotonic() - began
         return report
 
     def _glance(self) -> SyncReport | None:
@@ -143,18 +149,44 @@ class Syncer:
         except ProviderError:
             return self._index.health().chunks
 
-    def index_file(self, *paths: str) -> None:
+    def read_pages(self, paths: Collection[str]) -> int | None:
+        """Bring the index up to pages that have changed, at once; returns in how many writes.
+
+        None, for a look at the folder, if that would take long, or if a page cannot be read or has other names.
+        """
+        if len(paths) > _AT_ONCE:
+            return None
+        for path in paths:
+            try:
+                path.encode()
+                layout, inner = self._places.locate(path)
+                state = (layout.root / inner).lstat()
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, StoreError):
+                return None
+            if not S_ISREG(state.st_mode) or state.st_nlink > 1 or state.st_size > _SMALL_BYTES:
+                return None
+        try:
+            return self.index_file(*paths)
+        except StoreError:
+            return None
+
+    def index_file(self, *paths: str) -> int | None:
         """Bring some files' text up to date at once, for what this process has just written, moved or removed.
 
+        Returns how many writes of the index that took, None if a file could not be read.
         Raises StoreError when it cannot be told whether a file is part of the memory.
         """
+        tally = _Tally()
         with self._applying:
             known = self._index.fingerprints()
             for path in paths:
                 if self._places.absent(path):
-                    self._index.delete([path])
+                    tally.writes += bool(self._index.delete([path]))
                 elif self._places.belongs(path):
-                    self._apply_file(FileStat(path, "", 0), known, _Tally())
+                    self._apply_file(FileStat(path, "", 0), known, tally)
+        return None if tally.failed else tally.writes
 
     def _sync_files(self) -> SyncReport:
         known = self._index.fingerprints()
@@ -236,6 +268,7 @@ class Syncer:
             return
         chunks = chunk_markdown(page.text, self._chunk_settings)
         self._index.replace_source(source, chunks)
+        tally.writes += 1
         tally.chunks += len(chunks)
 
     def _fill_vectors(self) -> Filled:
