@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cowagent_support import (
     digests,
     install_shim,  # noqa: F401 - a fixture
 )
+from store_support import python
 from transcripts import Cow
 from vademecum.errors import UsageError
 
@@ -322,3 +324,28 @@ def test_arguments_that_cannot_be_meant_are_refused(store: Any) -> None:
         store.append_messages("a\nb", _said("x"))
     with pytest.raises(UsageError, match="max_turns"):
         store.load_messages("s", max_turns=-1)
+
+
+def test_processes_that_begin_at_once_take_everything_over_once_and_lose_nothing(tmp_path: Path) -> None:
+    from agent.memory import ConversationStore
+
+    file = tmp_path / "cow/memory/long-term/index.db"
+    seed = SeedIndex(file)
+    seed.say("chat", *_said(*map(str, range(40))))
+    seed.db.close()
+    code = """
+import sys
+import vademecum.compat.cowagent as shim
+shim.install(shim.Host())
+from agent.memory import ConversationStore
+store = ConversationStore(sys.argv[1])
+for n in range(10):
+    store.append_messages("chat", [{"role": "user", "content": f"{sys.argv[2]} {n}"}])
+"""
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda name: python(code, file, name), "abc"))
+    store = ConversationStore(file)
+    texts = [message["content"] for message in store.load_messages("chat", 10**6)]
+    assert texts[:40] == list(map(str, range(40)))
+    assert sorted(texts[40:]) == sorted(f"{name} {n}" for name in "abc" for n in range(10))
+    store.close()

@@ -395,3 +395,28 @@ def test_a_callback_of_a_flush_may_search_while_another_session_brings_a_provide
     assert not other.is_alive()
     assert "nine trees" in found[0].snippet
     manager.close()
+
+
+def test_sessions_with_different_providers_do_not_stand_in_each_others_way(workspace: Path) -> None:
+    from agent.memory import MemoryConfig, MemoryManager
+
+    failures: list[BaseException] = []
+
+    def session(number: int) -> None:
+        provider = HostProvider()
+        provider.model, provider.dimensions = ("small", 32) if number % 2 else ("large", 64)
+        try:
+            for _ in range(3):
+                manager = MemoryManager(MemoryConfig(workspace_root=str(workspace)), provider if number % 3 else None)
+                assert _search(manager, "which broker?")[0].path == "MEMORY.md"
+                manager.close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=session, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads)
+    assert failures == []

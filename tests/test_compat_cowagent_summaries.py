@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from cowagent_contract import covers
 from cowagent_support import install_shim  # noqa: F401 - a fixture
 from memories import PATIENT, write
+from store_support import python
 from vademecum import Memory
 
 SAID = [
@@ -281,4 +283,36 @@ def test_a_manager_flushes_and_finds_what_was_flushed(tmp_path: Path) -> None:
     assert told
     (hit,) = asyncio.run(manager.search("train to Berlin"))
     assert ITEM in hit.snippet
+    manager.close()
+
+
+def test_a_flush_that_was_killed_is_done_when_the_workspace_is_next_used(tmp_path: Path) -> None:
+    from agent.memory import MemoryConfig, MemoryManager
+
+    python(
+        """
+import os, sys, threading
+import vademecum.compat.cowagent as shim
+shim.install(shim.Host())
+from agent.memory import MemoryConfig, MemoryManager
+asked = threading.Event()
+class Never:
+    def call(self, request):
+        asked.set()
+        threading.Event().wait()
+manager = MemoryManager(MemoryConfig(workspace_root=sys.argv[1]), llm_model=Never())
+assert manager.flush_memory([{"role": "user", "content": "Please book the train to Berlin for Monday."}])
+assert asked.wait(60)
+os._exit(0)
+""",
+        tmp_path / "cow",
+    )
+    manager = MemoryManager(MemoryConfig(workspace_root=str(tmp_path / "cow")))
+    page = manager.flush_manager.get_today_memory_file()
+    assert asyncio.run(manager.search("train")) == []  # nothing is written by rules before the host gives its model
+    manager.flush_manager.llm_model = Model(lambda _: _claude(f"- {ITEM}"))
+    deadline = time.monotonic() + 60
+    while not page.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ITEM in page.read_text()
     manager.close()

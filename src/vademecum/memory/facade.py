@@ -97,12 +97,14 @@ class Memory(Writing, Distilling, Tending):
         create: bool = True,
         origin: Origin = "person",
         chat: ChatModel | None = None,
+        resume: bool = True,
     ) -> Self:
         """Open the memory at ``root``, made if it does not exist and ``create`` is true.
 
         ``settings`` default to the configuration files and the environment. ``embedder`` replaces the configured one.
         ``origin`` says on whose behalf pages will be written: "agent" for tools that a model calls. ``chat`` replaces
-        the language model of the settings.
+        the language model of the settings. ``resume`` is for hosts that have no language model yet: without it, flushes
+        that were interrupted wait for `flush_pending`.
         Raises StoreError for a folder that is missing or no folder, SettingsError and UsageError. An index that cannot
         be opened raises nothing: searches then answer empty and say why.
         """
@@ -124,7 +126,8 @@ class Memory(Writing, Distilling, Tending):
         settings = settings or load_settings(real, environment())
         core, release = acquire(real, settings, embedder, environment())
         memory = cls(core, release, settings, viewer, origin, chat)
-        memory._resume_flushes()
+        if arguments.flag("resume", resume):
+            memory._resume_flushes()
         if os.path.lexists(real / PRIVATE / UNFINISHED):
             memory.knowledge.finish()
         return memory

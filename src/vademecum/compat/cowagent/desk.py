@@ -72,15 +72,18 @@ class Desk:
                 self._free.notify_all()
 
     def _view(self, user: str | None, settings: Settings, origin: Origin) -> Memory:
-        """One open memory for all calls that want the same; opening one has work to do that was left undone."""
+        """One open memory for all calls that want the same."""
         if self._open is None:
             embedder = None if self.provider is None else HostEmbedder(self.provider)
-            self._open = Memory.open(self.root, settings=self.settings(), embedder=embedder, chat=self.chat)
+            self._open = Memory.open(self.root, settings=self.settings(), embedder=embedder, resume=False)
         key = (user, settings, origin, id(self.chat))
         if key not in self._views:
             if len(self._views) >= _MOST_VIEWS:
                 del self._views[next(iter(self._views))]  # closed as soon as nobody holds it
-            self._views[key] = Memory.open(self.root, user=user, settings=settings, origin=origin, chat=self.chat)
+            # The host's model may be given any moment; whoever gives it has what was interrupted done.
+            self._views[key] = Memory.open(
+                self.root, user=user, settings=settings, origin=origin, chat=self.chat, resume=False
+            )
         return self._views[key]
 
     def settings(self, config: MemoryConfig | None = None) -> Settings:

@@ -208,7 +208,7 @@ class MemoryManager:
         }
 
     def close(self) -> None:
-        """Let go of the workspace; the last of its managers closes it."""
+        """Let go of the workspace; the last of its managers closes it, after what is at work in it has ended."""
         self.storage.close()
         self.flush_manager.close()
         self._give_back()

@@ -39,7 +39,7 @@ class MemoryFlushManager:
 
     ``llm_model`` may be assigned later; without one, summaries are made by rules and marked as such. Work goes on in a
     thread that ``_last_flush_thread`` names; messages are on disk before a call returns, and what a kill interrupts is
-    done when the workspace is next opened.
+    done when a model is next given, or something is next flushed.
     """
 
     def __init__(self, workspace_dir: str | os.PathLike[str], llm_model: Any = None) -> None:
@@ -63,6 +63,17 @@ class MemoryFlushManager:
     def llm_model(self, model: Any) -> None:
         self._model = model
         self._desk.chat = None if model is None else HostChat(model)
+        if model is not None:
+            threading.Thread(target=self._resume, name="vademecum-cowagent-resume", daemon=True).start()
+
+    def _resume(self) -> None:
+        """Do what was interrupted when the host last ran."""
+        try:
+            with self._desk.lend() as memory:
+                for report in memory.flush_pending():
+                    self._told(report, None)
+        except VademecumError as error:
+            host().logger.error(f"[MemoryFlush] {error}")
 
     # -- where things are -----------------------------------------------------------------------------------------
 
@@ -121,6 +132,7 @@ class MemoryFlushManager:
                 with stack:
                     report = future.result()
                 self._told(report, context_summary_callback)
+                self._resume()
             except Exception as error:  # nobody waits for this thread's result; what was given is kept
                 host().logger.error(f"[MemoryFlush] {error}")
 
