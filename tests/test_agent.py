@@ -8,8 +8,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
+
+pytest.importorskip("openai", reason="the package openai is not installed (vademecum[openai])")
+pytest.importorskip("mcp", reason="the package mcp is not installed (vademecum[mcp])")
+
+import openai
 
 from loopback import Behaviour, Loopback, answer
 from mcp_clients import Served, StdioByHand

@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("mcp", reason="the package mcp is not installed (vademecum[mcp])")
+
 from mcp import Client, StdioServerParameters, types
 from mcp.shared.exceptions import MCPError
 
@@ -581,6 +584,15 @@ def test_the_printed_configuration_of_a_server_over_http_holds_no_secret(
     entry = config["servers" if client == "vscode" else "mcpServers"]["memory"]
     assert entry["url"] == "http://127.0.0.1:9000/mcp"
     assert entry["headers"]["Authorization"].startswith("Bearer ${")
+
+
+def test_without_the_extra_the_command_names_it(root: Path) -> None:
+    arguments = ["mcp", "--root", str(root)]
+    code = f"import sys; sys.modules['mcp'] = None; from vademecum.cli import main; sys.exit(main({arguments!r}))"
+    ran = subprocess.run([*command(root)[:3], "-c", code], check=False, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "pip install 'vademecum[mcp]'" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
 
 
 def test_what_a_tool_writes_is_the_agents(root: Path) -> None:

@@ -18,6 +18,8 @@ from vademecum.store.prompt import LANGUAGES
 from vademecum.text.estimate import estimate_tokens
 from vademecum.tools import PROFILES, Answer, Tools, anthropic_tools, openai_tools, tool_specs
 
+pytest.importorskip("markdown_it", reason="the package markdown-it-py is not installed (vademecum[knowledge])")
+
 NAMES = [tool.name for tool in tool_specs()]
 #: Smallest arguments that each tool takes.
 SMALLEST: dict[str, dict[str, Any]] = {
