@@ -20,7 +20,7 @@ export HNSWLIB_NO_NATIVE := 1
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress soak fuzz-asan arm-check clean
+.PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress soak fuzz-asan arm-check docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,7 +28,7 @@ help: ## list the targets
 demo: $(VENV)/installed ## install the package with its offline embedder and run four searches over examples/
 	VADEMECUM_EMBEDDING__PROVIDER=local PATH="$(CURDIR)/$(VENV)/bin:$$PATH" sh examples/demo.sh
 
-test: lint native reference bench-small wheel ## everything CI runs, up to the first failure
+test: lint docs native reference bench-small wheel ## everything CI runs, up to the first failure
 
 lint: $(VENV)/developed ## style, types, who imports whom
 	$(RUN) ruff check
@@ -91,6 +91,9 @@ soak: $(VENV)/developed ## four processes edit, search and are killed for SOAK_M
 	rm -rf build/soak
 	mkdir -p build/soak
 	PYTHONPATH=tests $(VENV)/bin/python tests/soak.py build/soak/notes $$(($(SOAK_MINUTES) * 60)) $$(($(SOAK_MINUTES) * 20)) 7
+
+docs: $(VENV)/developed ## the pages of docs/ as HTML in build/docs; any warning is an error
+	$(RUN) sphinx -q -W --keep-going docs build/docs
 
 clean: ## delete everything that was built or installed
 	rm -rf $(VENV) build dist src/*.egg-info src/vademecum/_native/*.so .benchmarks .hypothesis

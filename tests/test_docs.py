@@ -24,6 +24,7 @@ import pytest
 
 from embedders import HashedEmbedder
 from vademecum import Memory, config, kernels
+from vademecum.compat.cowagent import uninstall
 from vademecum.errors import SettingsError
 from vademecum.settings import Settings
 
@@ -102,13 +103,14 @@ def _run_python(code: str, names: dict[str, Any], where: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=_ids)
 def test_every_block_of_code_does_what_the_page_says(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = _blocks(page)
     assert {block.language for block in blocks} <= _KNOWN, "an unknown language: is it to be run?"
     PREPARED.get(page.name, lambda _: None)(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
+    request.addfinalizer(uninstall)
     for block in blocks:
         if block.language not in _RUN:
             continue
