@@ -295,3 +295,35 @@ def test_without_a_folder_the_command_says_where_it_looked(tmp_path: Path, monke
     assert "vademecum init" in capsys.readouterr().err
     assert dexter.TOOL_NAMES == ("memory_search", "memory_get", "memory_update")
     assert replace(PATIENT) == PATIENT
+
+
+def test_over_mcp_the_three_tools_have_dexters_names_arguments_and_envelope(folder: Path) -> None:
+    from vademecum.compat.dexter_tools import DexterTools
+
+    with DexterTools(DexterMemory(folder, settings=PATIENT)) as tools:
+        assert tuple(tools.specs) == dexter.TOOL_NAMES
+        assert list(tools.specs["memory_get"].schema()["properties"]) == ["path", "from", "lines"]
+        answer = tools.call("memory_get", {"path": "long_term", "from": 3, "lines": 1})
+        assert json.loads(answer.text) == {"data": {"path": "MEMORY.md", "text": f"- {RULE}"}}
+        assert not answer.error and tools.call("memory_update", {}).error
+
+
+def test_the_mcp_command_serves_dexters_profile(folder: Path) -> None:
+    pytest.importorskip("mcp", reason="the package mcp is not installed (vademecum[mcp])")
+    import asyncio
+
+    from mcp import Client, StdioServerParameters
+
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "vademecum", "mcp", "--profile", "dexter", "--root", str(folder)],
+        env=environment() | {"VADEMECUM_EMBEDDING__PROVIDER": "none"},
+    )
+
+    async def talk() -> dict:
+        async with Client(server) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} == set(dexter.TOOL_NAMES)
+            answer = await client.call_tool("memory_search", {"query": "single positions"})
+            return json.loads(answer.content[0].text)
+
+    assert asyncio.run(talk())["data"]["results"][0]["path"] == "MEMORY.md"

@@ -34,8 +34,8 @@ def add(adding: Any) -> None:
     )
     parser = command(adding, "mcp", "serve the memory to agents over the Model Context Protocol", mcp, examples)
     parser.add_argument(
-        "--profile", choices=("full", "memory", "reader"), default="full",
-        help="the tools on offer: all, without knowledge pages, or those that only read (default: full)",
+        "--profile", choices=("full", "memory", "reader", "dexter"), default="full",
+        help="the tools: all (default), without knowledge pages, only those that read, or Dexter's three",
     )  # fmt: skip
     parser.add_argument("--language", choices=("en", "zh"), default="en", help="of descriptions and prompts")
     parser.add_argument(
@@ -64,16 +64,26 @@ def mcp(args: Namespace) -> int:
         from vademecum.tools.mcp import serve_stdio
     except ImportError as error:
         raise PackageMissingError(f"{error}: install the extra: pip install 'vademecum[mcp]'") from None
-    from vademecum.tools import Tools
 
     door = None if args.http is None else _door(args, http.Door)
-    with Tools.open(root, profile=args.profile, user=args.user, agent=args.agent, create=False) as tools:
+    with _tools(args, root) as tools:
         if door is not None:
             return _serve_http(args, tools, door)
         # Python's own handler would wait for a line from the client; every write is safe to be cut short.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         serve_stdio(tools, args.language)
     return 0
+
+
+def _tools(args: Namespace, root: Path) -> Tools:
+    if args.profile == "dexter":
+        from vademecum.compat.dexter import DexterMemory
+        from vademecum.compat.dexter_tools import DexterTools
+
+        return DexterTools(DexterMemory(root, user=args.user, agent=args.agent))
+    from vademecum.tools import Tools
+
+    return Tools.open(root, profile=args.profile, user=args.user, agent=args.agent, create=False)
 
 
 def _serve_http(args: Namespace, tools: Tools, door: Door) -> int:

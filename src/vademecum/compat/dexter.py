@@ -250,17 +250,18 @@ _TOOLS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
 TOOL_NAMES = tuple(_TOOLS)
 
 
-def call_tool(memory: DexterMemory, name: str, arguments: object) -> tuple[dict[str, Any], bool]:
+def call_tool(memory: DexterMemory, name: object, arguments: object) -> tuple[dict[str, Any], bool]:
     """The envelope of one of the three tools, and whether it worked. Never raises.
 
     ``arguments`` are an object or its JSON. Memory that is not there is no failure: searches say ``disabled``.
     """
     try:
-        given = _arguments(name, arguments)
+        tool = name if isinstance(name, str) else ""
+        given = _arguments(tool, arguments)
         if not memory.available:
             reason = memory.unavailable_reason
-            return {"data": {"results": [], "disabled": True, "error": reason}}, name == "memory_search"
-        return {"data": _HANDLERS[name](memory, given)}, True
+            return {"data": {"results": [], "disabled": True, "error": reason}}, tool == "memory_search"
+        return {"data": _HANDLERS[tool](memory, given)}, True
     except PathError as error:
         return _error(f"outside memory directory: {error}"), False
     except (VademecumError, OSError) as error:
