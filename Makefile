@@ -57,12 +57,13 @@ wheel: $(VENV)/developed ## a wheel built from the sdist, installed in a clean e
 quality: $(VENV)/developed ## recall on public questions; fails below its floors
 	$(RUN) benchmarks.quality
 
-bench: $(VENV)/developed ## how fast: kernels, the engine, how it grows, how soon changes are found; a quarter of an hour
+bench: $(VENV)/developed ## how fast: kernels, the engine, how it grows, keywords, how soon changes are found; half an hour
 	mkdir -p build
 	$(UNTUNED) $(RUN) pytest -q benchmarks --benchmark-only --benchmark-json=build/pytest-benchmark.json
 	$(UNTUNED) $(RUN) benchmarks.roof
 	$(UNTUNED) $(RUN) benchmarks.freshness
 	$(UNTUNED) $(RUN) benchmarks.scaling --kernels build/pytest-benchmark.json
+	$(UNTUNED) $(RUN) benchmarks.keyword
 
 bench-small: $(VENV)/developed ## a few seconds of it, and the tests of its judge and its tables; no time is judged
 	$(RUN) pytest -q benchmarks/test_small.py benchmarks/test_report.py

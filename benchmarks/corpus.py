@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 SECTIONS_PER_FILE = 10
 _WORDS_PER_SECTION = 110
-_VOCABULARY = 20_000
+_VOCABULARY, _STOP_WORDS = 20_000, 100
+#: The block of Han characters in Unicode, how many of them a corpus uses, and how many are the commonest words.
+_FIRST_HAN, _HAN, _CHARACTERS, _LONE = 0x4E00, 20_976, 3_500, 60
 
 
 class RandomEmbedder:
@@ -45,14 +47,14 @@ class RandomEmbedder:
 
 
 class Words:
-    """A vocabulary with a Zipf distribution, as texts have."""
+    """A vocabulary with a Zipf distribution, as texts have; another seed draws other words from the same vocabulary."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
+        made = random.Random(_VOCABULARY)
         letters = "etaoinshrdlucmfwypvbgkjqxz"
         self._words = [
-            "".join(self._random.choices(letters, range(26, 0, -1), k=self._random.randint(2, 10)))
-            for _ in range(_VOCABULARY)
+            "".join(made.choices(letters, range(26, 0, -1), k=made.randint(2, 10))) for _ in range(_VOCABULARY)
         ]
         self._weights = list(accumulate(1 / (rank + 2) for rank in range(_VOCABULARY)))
 
@@ -61,9 +63,34 @@ class Words:
         return " ".join(self._random.choices(self._words, cum_weights=self._weights, k=count))
 
     def queries(self) -> Iterator[str]:
-        """Questions of six words, common and rare as they come."""
+        """Questions of six words that texts hold, but none of the commonest: a question's are stop words."""
+        weights = [weight - self._weights[_STOP_WORDS - 1] for weight in self._weights[_STOP_WORDS:]]
         while True:
-            yield self.draw(6)
+            yield " ".join(self._random.choices(self._words[_STOP_WORDS:], cum_weights=weights, k=6))
+
+
+class ChineseWords(Words):
+    """The same of 20,000 words of one to four characters, without spaces; a sentence has about a dozen.
+
+    Characters follow a Zipf distribution too; the 60 commonest words are single characters, as 的 and 是 are.
+    """
+
+    def __init__(self, seed: int = 1) -> None:
+        self._random = random.Random(seed)
+        made = random.Random(_VOCABULARY)
+        characters = [chr(_FIRST_HAN + place) for place in made.sample(range(_HAN), _CHARACTERS)]
+        weights = list(accumulate(1 / (rank + 8) for rank in range(_CHARACTERS)))
+        words = dict.fromkeys(characters[:_LONE])
+        while len(words) < _VOCABULARY:
+            length = made.choices((1, 2, 3, 4), (5, 70, 13, 12))[0]
+            words["".join(made.choices(characters, cum_weights=weights, k=length))] = None
+        self._words = list(words)
+        self._weights = list(accumulate(1 / (rank + 2) for rank in range(_VOCABULARY)))
+
+    def draw(self, count: int) -> str:
+        """``count`` words, with a full stop behind every dozen."""
+        drawn = self._random.choices(self._words, cum_weights=self._weights, k=count)
+        return "。".join("".join(drawn[start : start + 12]) for start in range(0, count, 12))
 
 
 def let_settle() -> None:

@@ -103,7 +103,7 @@ cdef inline double _ratio(int64_t shared, int64_t size, int64_t other_size) noex
 # --- terms in texts ---
 
 def held(texts, terms):
-    """For each text, a byte for each term: 1 if it is one of the text's tokens."""
+    """For each text, a byte for each term: how many of the text's tokens it is, 255 at most."""
     cdef list sought = list(terms), each = list(texts), found = []
     cdef Py_ssize_t count = len(sought), i
     addresses = np.empty(count + 1, dtype=np.uintp)
@@ -135,18 +135,18 @@ cdef bytes _held(
     """``follower`` leads from a term to the next one that begins with the same byte, ``first`` to the first of them."""
     cdef Py_ssize_t size, i
     cdef const uint8_t *start = _utf8(text, &size)
-    cdef bytearray flags = bytearray(count)
-    cdef char *flag = flags
+    cdef bytearray found = bytearray(count)
+    cdef uint8_t *times = <uint8_t *> <char *> found
     cdef size_t begin = 0, end
     while begin < <size_t> size:
         end = tokens_end(start, size, begin)
         i = first[start[begin]] if end > begin else -1
         while i >= 0:
             if length[i] == <Py_ssize_t> (end - begin) and not memcmp(start + begin, <void *> address[i], end - begin):
-                flag[i] = 1
+                times[i] += times[i] != 255
             i = follower[i]
         begin = end + 1
-    return bytes(flags)
+    return bytes(found)
 
 
 cdef const uint8_t *_utf8(text, Py_ssize_t *length) except NULL:

@@ -267,6 +267,9 @@ class MemoryIndex:
         by_id = {r.id: r for r in self.rows}
         return [_row(by_id[i]) for i in ids if i in by_id]
 
+    def held(self, ids: Sequence[int], terms: Sequence[str]) -> Mapping[int, bytes]:
+        return {r.id: bytes(min(r.tokens.count(term), 255) for term in terms) for r in self.rows if r.id in set(ids)}
+
     def of_source(self, path: str) -> Sequence[ChunkRow]:
         return [
             _row(r)

@@ -104,6 +104,14 @@ def test_a_replaced_text_leaves_no_word_behind(index: IndexBackend) -> None:
         assert reader.document_frequencies(["fidelity", "broker"], ()).by_term == {"fidelity": 0, "broker": 1}
 
 
+def test_what_a_chunk_holds_is_told_term_by_term(index: IndexBackend) -> None:
+    index.replace_source(source(), [chunk("the broker is Fidelity", line=1), chunk("nothing of it not it", line=2)])
+    with index.reader() as reader:
+        assert reader.held([1, 2, 99], ["fidelity", "schwab", "it"]) == {1: b"\1\0\0", 2: b"\0\0\2"}
+        assert reader.held([1], []) == {1: b""}
+        assert reader.held([], ["it"]) == {}
+
+
 def test_an_unchanged_chunk_keeps_its_id_when_it_moves(index: IndexBackend) -> None:
     index.replace_source(source(), [chunk("one", line=1), chunk("two", line=2)])
     with index.reader() as reader:

@@ -149,6 +149,17 @@ def test_the_rarest_words_are_asked_and_what_was_left_out_is_said(index: IndexBa
     assert answer.explanation["left_out"] == ["common"]
 
 
+def test_common_words_that_were_left_out_still_choose_among_what_the_rare_ones_find(index: IndexBackend) -> None:
+    pages = {f"{number:03d}.md": "rare filler" for number in range(60)}
+    pages |= {f"{number:03d}.md": "common other" for number in range(60, 140)}
+    pages |= {f"{number:03d}.md": "filler other" for number in range(140, 200)}
+    pages |= {f"{number:03d}.md": "rare common" for number in (50, 52, 54, 56, 58)}
+    fill(index, pages)
+    answer = ask(index, "rare common", settings=replace(PLAIN, postings_budget=60))
+    assert answer.explanation["left_out"] == ["common"]
+    assert paths(answer)[:5] == ["050.md", "052.md", "054.md", "056.md", "058.md"]
+
+
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(0, 50), max_size=8), st.integers(1, 60))
 def test_the_budget_keeps_the_rarest_word_and_never_more_than_it_can_pay(counts: dict[str, int], budget: int) -> None:
     asked, left_out = affordable(Frequencies(50, counts), budget)

@@ -129,10 +129,10 @@ class Contest:
                 ms = duel.pace(process)
                 verdict = duel.judge(duel.collect(process, ms, queries), rival, reference, mine)
                 measured = duel.times(ours, process, ms, self._options.rounds, queries)
-                peaks = {"peak_mb": process.ask("memory")["peak_mb"], "our_peak_mb": ours.ask("memory")["peak_mb"]}
+                memory = process.ask("memory") | {f"our_{key}": mb for key, mb in ours.ask("memory").items()}
         except (PeerFailedError, environment.UninstallableError) as error:
             return Row(rival.title, failed=str(error), **_terms(rival))
-        return Row(rival.title, version, build_s=seconds, **measured, **verdict, **peaks, **_terms(rival))
+        return Row(rival.title, version, build_s=seconds, **measured, **verdict, **memory, **_terms(rival))
 
     def _open(self, title: str, rivals: Sequence[Rival], task: Task) -> None:
         self._begin(title)

@@ -44,6 +44,7 @@ class Row:
 
     ``checked`` answers were looked at; ``same`` of them were the reference's lists, and ``recall`` is the share of
     the best rows in them. Whole systems rank each in its own way: ``shared`` is the share of our hits that they found.
+    ``own_mb`` is resident memory at the end without pages of files.
     """
 
     title: str
@@ -62,6 +63,8 @@ class Row:
     build_s: float = 0.0
     peak_mb: float = 0.0
     our_peak_mb: float = 0.0
+    own_mb: float = 0.0
+    our_own_mb: float = 0.0
     floor: float | None = None
     aim: float | None = None
     failed: str | None = None

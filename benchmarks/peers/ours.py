@@ -95,8 +95,8 @@ class Whole:
         found = self._memory.search(self._questions[number], max_results=self._k, wait_ms=self.wait_ms)
         if dict(found.channels) != {"keyword": "ok", "vector": "ok"}:
             raise RuntimeError(f"not a hybrid search: {found.channels}")
-        if found.fresh != (self.wait_ms != 0):
-            raise RuntimeError(f"fresh is {found.fresh}: {found.notices}")
+        if self.wait_ms and not found.fresh:
+            raise RuntimeError(f"not up to date: {found.notices}")
         return [section(hit.heading[-1]) for hit in found]
 
 

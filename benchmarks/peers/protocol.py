@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 _SECTION = re.compile(r"Section (\d+)")
-TEXTS_FILE, NOTES = "texts.json", "notes"
+SECTIONS_FILE, QUESTIONS_FILE, NOTES = "sections.json", "questions.json", "notes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Task:
 
     def sections(self) -> list[str]:
         """Markdown sections, each with a heading of its own. Only for peers that index texts."""
-        return list(json.loads((self.folder / TEXTS_FILE).read_text())["sections"])
+        return list(json.loads((self.folder / SECTIONS_FILE).read_text()))
 
     def questions(self) -> list[str]:
         """A few words each. Only for peers that index texts."""
-        return list(json.loads((self.folder / TEXTS_FILE).read_text())["questions"])
+        return list(json.loads((self.folder / QUESTIONS_FILE).read_text()))
 
     @property
     def notes(self) -> Path:

@@ -12,7 +12,7 @@ from benchmarks.machine import Machine
 
 _HEAD = (
     "| | version | its p50 ms | our p50 ms | we are faster by | by CPU time | promised | answers |"
-    " build s | its peak MB | ours |\n"
+    " build s | its peak MB (own) | ours |\n"
     "| --- | --- | ---: | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: |\n"
 )
 _INTRODUCTION = """\
@@ -23,7 +23,7 @@ _INTRODUCTION = """\
 Each library runs in a process of its own on the same vectors; both are asked in turn, and "faster by" is the median
 of the ratios of the rounds, quartiles in brackets. "Answers": lists equal to a float64 reference (scores closer than
 2e-6 are ties), recall of approximate ones, and for whole systems, which rank in ways of their own, the share of our
-hits that they found too.
+hits that they found too. "Own" memory is what was resident at the end without pages of files.
 """
 
 
@@ -62,8 +62,8 @@ def _markdown(row: Mapping[str, Any]) -> str:
         _promised(row),
         _answers(row),
         f"{row['build_s']:.1f}" if row["build_s"] else "",
-        f"{row['peak_mb']:.0f}" if row["peak_mb"] else "",
-        f"{row['our_peak_mb']:.0f}" if row["our_peak_mb"] else "",
+        f"{row['peak_mb']:.0f} ({row['own_mb']:.0f})" if row["peak_mb"] else "",
+        f"{row['our_peak_mb']:.0f} ({row['our_own_mb']:.0f})" if row["our_peak_mb"] else "",
     )
     return "| " + " | ".join(cells) + " |\n"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.corpus import Words, let_settle
-from benchmarks.peers.protocol import TEXTS_FILE, Task
+from benchmarks.peers.protocol import QUESTIONS_FILE, SECTIONS_FILE, Task
 from benchmarks.vectors import Clustered
 
 #: Scores closer than this are ties: float32 sums of another order differ by as much.
@@ -40,7 +40,9 @@ def text_task(folder: Path, sections: int, dims: int, questions: int, k: int) ->
     words = Words()
     texts = [f"## Section {number}\n\n{words.draw(_WORDS_PER_SECTION)}\n" for number in range(sections)]
     asked = list(islice(Words(2).queries(), questions))
-    (folder / TEXTS_FILE).write_text(json.dumps({"sections": texts, "questions": asked}), encoding="utf-8")
+    # Apart, so that nobody who only asks reads all texts into memory.
+    (folder / SECTIONS_FILE).write_text(json.dumps(texts), encoding="utf-8")
+    (folder / QUESTIONS_FILE).write_text(json.dumps(asked), encoding="utf-8")
     task.notes.mkdir()
     per_file = max(10, sections // _FILES)
     for number, first in enumerate(range(0, sections, per_file)):

@@ -74,6 +74,10 @@ class IndexReader(Protocol):
         """The vectors of the given chunks; chunks without one are left out."""
         ...
 
+    def held(self, ids: Sequence[int], terms: Sequence[str]) -> Mapping[int, bytes]:
+        """For each chunk that exists a byte for each term: how often text and heading hold it, 255 at most."""
+        ...
+
     def of_source(self, path: str) -> Sequence[ChunkRow]:
         """All rows of one source, in the order of its lines."""
         ...

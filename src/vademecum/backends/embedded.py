@@ -304,7 +304,7 @@ class EmbeddedIndex:
             vectors, ann = {}, {}
             lanes = store.load_lanes(connection)
             for lane in lanes:
-                join = f"SELECT count(*) FROM chunks c JOIN vectors.v{lane.id:d} v ON v.id = c.text_id"  # noqa: S608
+                join = f"SELECT count(*) FROM chunks c JOIN vectors.c{lane.id:d} v ON v.id = c.text_id"  # noqa: S608
                 vectors[lane.fingerprint] = _count(connection, join)
                 ann[lane.fingerprint] = self._graphs.state(lane, vectors[lane.fingerprint])
             full_text = schema.has_full_text(connection)
@@ -333,12 +333,15 @@ class EmbeddedIndex:
 
 
 def _missing(lane: Lane) -> str:
-    """One chunk per text without a vector: texts that no lane has seen, then those that only others have."""
+    """One chunk per text without a vector: texts that no lane has seen, then those that only others have.
+
+    Codes stand for the vectors beside which they are: they are on a quarter of the pages.
+    """
     return (
         "SELECT min(id) AS id FROM chunks WHERE text_id IS NULL GROUP BY hash"  # noqa: S608
         " UNION ALL SELECT min(id) FROM chunks WHERE text_id IN (SELECT t.text_id FROM"
         " (SELECT DISTINCT text_id FROM chunks WHERE text_id NOT NULL) t"
-        f" WHERE NOT EXISTS (SELECT 1 FROM vectors.v{lane.id:d} v WHERE v.id = t.text_id)) GROUP BY text_id"
+        f" WHERE NOT EXISTS (SELECT 1 FROM vectors.c{lane.id:d} v WHERE v.id = t.text_id)) GROUP BY text_id"
     )
 
 

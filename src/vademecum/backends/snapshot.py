@@ -114,6 +114,10 @@ class EmbeddedReader:
         )
         return {chunk_id: np.frombuffer(vector, dtype="<f4") for chunk_id, vector in found}
 
+    def held(self, ids: Sequence[int], terms: Sequence[str]) -> Mapping[int, bytes]:
+        """For each chunk that exists a byte for each term: how often text and heading hold it, 255 at most."""
+        return keyword.held(self._connection, ids, terms)
+
     def of_source(self, path: str) -> Sequence[ChunkRow]:
         """All rows of one source, in the order of its lines."""
         return rows.load_chunks(self._connection, rows.chunks_of(self._connection, path))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vademecum.index.conditions import to_sql
-from vademecum.index.schema import full_text
+from vademecum.index.postings import TermPostings
+from vademecum.index.schema import full_text, stored_words
 from vademecum.sqlite import Connection
 from vademecum.text.query import match_expression
 from vademecum.types import Frequencies, Scored, Where
@@ -32,13 +34,15 @@ def search(connection: Connection, terms: Sequence[str], k: int, where: Where) -
     condition, parameters = to_sql(where)
     if not full_text(connection):
         return _scan(connection, terms, k, condition, parameters)
+    known = connection.noted(("main",), ("postings", condition, *parameters), TermPostings)
     rank = f"bm25(words, {HEADING_WEIGHT}, {BODY_WEIGHT})"
     join = "" if condition == "1" else "JOIN chunks c ON c.id = words.rowid"
-    rows = connection.execute(
-        f"SELECT words.rowid, -{rank} AS score FROM words {join} WHERE words MATCH ? AND {condition}"  # noqa: S608
-        " ORDER BY score DESC, words.rowid LIMIT ?",
-        (match_expression(terms), *parameters, k),
-    )
+    matching = f"SELECT words.rowid, -{rank} AS score FROM words {join} WHERE words MATCH ? AND {condition}"  # noqa: S608
+    found = known.top(terms, k, lambda term: connection.execute(matching, (match_expression((term,)), *parameters)))
+    if found is not None:
+        return found
+    best = f"{matching} ORDER BY score DESC, words.rowid LIMIT ?"
+    rows = connection.execute(best, (match_expression(terms), *parameters, k))
     return [Scored(chunk_id, score) for chunk_id, score in rows]
 
 
@@ -60,6 +64,18 @@ def document_frequencies(connection: Connection, terms: Sequence[str], where: Wh
     if missing:
         known.by_term |= _counts(connection, missing, condition, parameters)
     return Frequencies(known.total, {term: known.by_term[term] for term in terms})
+
+
+def held(connection: Connection, ids: Sequence[int], terms: Sequence[str]) -> dict[int, bytes]:
+    """For each chunk a byte for each term: how often text and heading hold it, 255 at most."""
+    from vademecum import kernels
+
+    rows = connection.execute(
+        f"SELECT w.id, w.heading, w.body FROM json_each(?) j CROSS JOIN {stored_words(connection)} w ON w.id = j.value",  # noqa: S608
+        (json.dumps([*ids]),),
+    ).fetchall()
+    flags = kernels.held([f"{heading} {body}" for _, heading, body in rows], terms)
+    return {chunk_id: each for (chunk_id, _, _), each in zip(rows, flags, strict=True)}
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from vademecum.index.schema import DISTRUSTED, bump_generation, bump_stamps, full_text
+from vademecum.index.schema import DISTRUSTED, bump_generation, bump_stamps, stored_words
 from vademecum.sqlite import Connection
 from vademecum.types import Chunk, ChunkRow, Source
 
@@ -183,14 +183,10 @@ def chunks_of(connection: sqlite3.Connection, path: str) -> list[int]:
 
 def load_chunks(connection: Connection, ids: Sequence[int]) -> list[ChunkRow]:
     """The rows in the order of ``ids``; ids that do not exist are left out."""
-    # FTS5 keeps a table's columns in one of this name (sqlite.org/fts5.html, 9); read there they cost half as much.
-    table = "(SELECT id, c0 AS heading, c1 AS body FROM words_content)"
-    if not full_text(connection):
-        table = "(SELECT rowid AS id, heading, body FROM words)"
     rows = connection.execute(
         "SELECT c.id, f.path, c.scope, c.kind, c.date, c.heading, c.start_line, c.end_line, c.text, w.body, w.heading"  # noqa: S608
         " FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value CROSS JOIN files f ON f.id = c.file_id"
-        f" CROSS JOIN {table} w ON w.id = c.id",
+        f" CROSS JOIN {stored_words(connection)} w ON w.id = c.id",
         (json.dumps([*ids]),),
     )
     found = {

@@ -67,6 +67,16 @@ def full_text(connection: Connection) -> bool:
     return connection.noted(("main",), "full text", lambda: has_full_text(connection))
 
 
+def stored_words(connection: Connection) -> str:
+    """Where the chunks' words stand, with columns id, heading and body.
+
+    FTS5 keeps the columns of a table in one of this name (sqlite.org/fts5.html, 9); read there they cost half as much.
+    """
+    if full_text(connection):
+        return "(SELECT id, c0 AS heading, c1 AS body FROM words_content)"
+    return "(SELECT rowid AS id, heading, body FROM words)"
+
+
 def _first(connection: sqlite3.Connection) -> None:
     words = _full_text_tables() if fts5_available() else _PLAIN_WORDS
     for statement in _statements(_TABLES + words):

@@ -5,6 +5,7 @@ A twin may differ in the last bits of a score (it adds in another order), never 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -150,7 +151,7 @@ def token_sets(texts: Sequence[str]) -> TokenSets:
 
 
 def held(texts: Sequence[str], terms: Sequence[str]) -> list[bytes]:
-    """For each text a byte for each term: 1 if the term is one of the text's tokens, which are joined by spaces.
+    """For each text a byte for each term: how many of its tokens, which are joined by spaces, it is; 255 at most.
 
     Raises:
         TypeError: a text or a term is not a str.
@@ -160,8 +161,8 @@ def held(texts: Sequence[str], terms: Sequence[str]) -> list[bytes]:
         if not isinstance(text, str):
             raise TypeError(f"{text!r:.80} is a {type(text).__name__}; it must be a str")
         text.encode()
-    tokens = [{token for token in text.split(" ") if token} for text in texts]
-    return [bytes(term in held for term in terms) for held in tokens]
+    tokens = [Counter(token for token in text.split(" ") if token) for text in texts]
+    return [bytes(min(times[term], 255) for term in terms) for times in tokens]
 
 
 def jaccard(sets: TokenSets, i: int, j: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import compress
+from itertools import compress, repeat
 from math import log
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 #: A search of one channel under a filter, best first.
 Channel: TypeAlias = Callable[[Where], list[Scored]]
 
+#: How many times as many as wanted are looked at where common words were left out: on 100,000 chunks .91 (English) and
+#: .95 (Chinese) of what all words together would have found best are then among them; with 1 it is .68 and .76.
+_DEEPER = 8
+#: In smaller memories fewer postings decide: of 10,000 chunks, 2,000 find .99 of what 8,000 do, in half the time.
+_LEAST_BUDGET, _BUDGET_SHARE = 2_000, 5
 _NO_SESSION = Condition("kind", "ne", "session")
 
 
@@ -57,11 +62,13 @@ def recall(
 
     # What a word is worth depends on what the viewer may read, not on this query's other filters.
     frequencies = reader.document_frequencies(terms.terms, tuple(c for c in where if c.field == "scope"))
-    asked, left_out = affordable(frequencies, postings_budget)
+    budget = min(postings_budget, max(_LEAST_BUDGET, frequencies.total // _BUDGET_SHARE))
+    asked, left_out = affordable(frequencies, budget)
+    common = bm25_idf(frequencies, left_out)
     (by_words, by_vector), rows = _best(
         reader,
         (
-            lambda where: _by_word(reader, asked, terms.fallback, k, where),
+            lambda where: by_word(reader, asked, common, terms.fallback, k, where),
             lambda where: [] if lane is None or vector is None else list(reader.search_vector(lane, vector, k, where)),
         ),
         k,
@@ -105,13 +112,41 @@ def recall(
     return Recall(candidates, mass, known_mass, frequencies.total, explanation)
 
 
-def _by_word(reader: IndexReader, terms: Sequence[str], fallback: Sequence[str], k: int, where: Where) -> list[Scored]:
-    best = list(reader.search_keyword(terms, k, where))
+def by_word(
+    reader: IndexReader,
+    asked: Sequence[str],
+    common: Mapping[str, float],
+    fallback: Sequence[str],
+    k: int,
+    where: Where,
+) -> list[Scored]:
+    """The ``k`` best by the terms ``asked`` and, among what holds any of them, by the ``common`` ones left out.
+
+    ``common`` maps each term to its idf. Where fewer than ``k`` are found, the best by ``fallback`` as well come behind
+    them.
+    """
+    best = list(reader.search_keyword(asked, _DEEPER * k if common else k, where))
+    if common and best:
+        best = _lifted(reader, best, common, k)
     if len(best) < k and fallback:
         found = {hit.id for hit in best}
-        more = reader.search_keyword((*terms, *fallback), k, where)
+        more = reader.search_keyword((*asked, *fallback), k, where)
         best += [hit for hit in more if hit.id not in found][: k - len(best)]
     return best
+
+
+def _lifted(reader: IndexReader, best: Sequence[Scored], common: Mapping[str, float], k: int) -> list[Scored]:
+    """The ``k`` best once each score has what the common terms add; ``best`` is best first."""
+    bar = best[min(k, len(best)) - 1].score - _total(map(_bm25, common.values(), repeat(255)))
+    near = [hit for hit in best if hit.score >= bar]
+    held = reader.held([hit.id for hit in near], [*common])
+    lifted = [Scored(hit.id, hit.score + _total(map(_bm25, common.values(), held[hit.id]))) for hit in near]
+    return sorted(lifted, key=lambda hit: (-hit.score, hit.id))[:k]
+
+
+def _bm25(weight: float, times: int) -> float:
+    """What BM25 gives a term of this idf that stands so often in a chunk of average length; its k1 is 1.2."""
+    return weight * times * 2.2 / (times + 1.2)
 
 
 def _best(
@@ -146,6 +181,12 @@ def affordable(frequencies: Frequencies, budget: int) -> tuple[tuple[str, ...], 
         asked.append(term)
         spent += count
     return tuple(asked), tuple(term for _, term in occurring[len(asked) :])
+
+
+def bm25_idf(frequencies: Frequencies, terms: Iterable[str]) -> dict[str, float]:
+    """ln((N - df + ½) / (df + ½)) for those of the terms for which it is above 0, as BM25 has it."""
+    counts = {term: frequencies.by_term[term] + 0.5 for term in terms}
+    return {term: log(odds) for term, count in counts.items() if (odds := (frequencies.total + 1 - count) / count) > 1}
 
 
 def idf(frequencies: Frequencies) -> dict[str, float]:

@@ -50,7 +50,7 @@ class GraphSearch:
         return self._exact.top_texts(lane, query, k, allowed) if found is None else found
 
     def _by_graph(self, lane: Lane, query: Vector, k: int, allowed: Allowed) -> list[tuple[int, float]] | None:
-        (highest,) = self._connection.execute(f"SELECT max(id) FROM vectors.v{lane.id:d}").fetchone()  # noqa: S608
+        (highest,) = self._connection.execute(f"SELECT max(id) FROM vectors.c{lane.id:d}").fetchone()  # noqa: S608
         if not self._graphs.possible(highest or 0):
             return None
         permitted = self._connection.noted(
