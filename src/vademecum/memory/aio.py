@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +14,7 @@ from vademecum.memory.aio_knowledge import AsyncKnowledge
 from vademecum.memory.facade import Memory
 from vademecum.memory.watching import Watch
 from vademecum.store.prompt import Language
+from vademecum.store.scan import FileStat
 from vademecum.types import (
     Collected,
     Context,
@@ -75,6 +76,26 @@ class AsyncMemory:
     async def forget(self, path: str, text: str, **options: Any) -> Edited:
         """See `Memory.forget`."""
         return await asyncio.to_thread(self.memory.forget, path, text, **options)
+
+    async def files(self, folder: str = "") -> tuple[FileStat, ...]:
+        """See `Memory.files`."""
+        return await asyncio.to_thread(self.memory.files, folder)
+
+    async def read(self, path: str) -> str:
+        """See `Memory.read`."""
+        return await asyncio.to_thread(self.memory.read, path)
+
+    async def rewrite(self, path: str, change: Callable[[str | None], str]) -> Edited:
+        """See `Memory.rewrite`; ``change`` is called in another thread."""
+        return await asyncio.to_thread(self.memory.rewrite, path, change)
+
+    async def move(self, moves: Mapping[str, str]) -> int | None:
+        """See `Memory.move`."""
+        return await asyncio.to_thread(self.memory.move, moves)
+
+    async def remove(self, paths: Iterable[str]) -> int | None:
+        """See `Memory.remove`."""
+        return await asyncio.to_thread(self.memory.remove, paths)
 
     async def log(self, path: str | None = None) -> tuple[LogEntry, ...]:
         """See `Memory.log`."""

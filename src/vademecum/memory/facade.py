@@ -26,11 +26,11 @@ from vademecum.memory import arguments
 from vademecum.memory.asking import asked
 from vademecum.memory.core import Core, acquire
 from vademecum.memory.distilling import Chat, Distilling
+from vademecum.memory.paging import Paging
 from vademecum.memory.reading import Reading
 from vademecum.memory.status import take_status
 from vademecum.memory.tending import Tending
 from vademecum.memory.watching import Watch
-from vademecum.memory.writing import Writing
 from vademecum.ports import ChatModel, Embedder, Progress
 from vademecum.search import Answer, Request, search
 from vademecum.settings import Fusion, Settings
@@ -57,7 +57,7 @@ from vademecum.types import (
 _TRIES = 3
 
 
-class Memory(Writing, Distilling, Tending):
+class Memory(Paging, Distilling, Tending):
     """A folder of Markdown that can be searched. Safe to share between threads; use it as a context manager.
 
     ``user`` and ``agent`` say for whom it is opened; they come from the host program. A viewer reads what is shared
