@@ -12,7 +12,7 @@ OUT_OF_TREE := build/smoke
 # These would slow numpy down, and with it what we are measured against.
 UNTUNED     := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-FRAMEWORKS  := anthropic
+FRAMEWORKS  := anthropic,openai-agents,langchain,langgraph
 
 FUZZED  := 10000
 ARM_CC  := aarch64-linux-gnu-gcc
@@ -61,7 +61,7 @@ wheel: $(VENV)/developed ## a wheel built from the sdist, installed in a clean e
 adapters: $(EXTENSION) ## the adapters and their recipes, each against its framework, in an environment of their own
 	$(PYTHON) -m venv $(ADAPTERS)
 	$(ADAPTERS)/bin/python $(INSTALL) --upgrade pip
-	$(ADAPTERS)/bin/python $(INSTALL) --group test --editable ".[knowledge,$(FRAMEWORKS)]"
+	$(ADAPTERS)/bin/python $(INSTALL) --group test --editable ".[knowledge,$(FRAMEWORKS)]" langchain
 	VADEMECUM_KERNELS=native VADEMECUM_ADAPTERS=all $(ADAPTERS)/bin/python -m pytest -q tests/test_adapter_*.py
 
 quality: $(VENV)/developed ## recall on public questions; fails below its floors

@@ -18,8 +18,11 @@ _blocks = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL).findal
 RULE = "Single positions stay under 5 % of the portfolio."
 
 
-def follow(name: str, folder: Path, server: Loopback, patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Run a recipe in ``folder`` with the clients' environment set to ``server``; returns its variables."""
+def follow(name: str, folder: Path, server: Loopback, patch: pytest.MonkeyPatch, **given: Any) -> dict[str, Any]:
+    """Run a recipe in ``folder`` with the clients' environment set to ``server``; returns its variables.
+
+    ``given`` are variables that it takes for granted.
+    """
     text = (RECIPES / f"{name}.md").read_text(encoding="utf-8")
     patch.chdir(folder)
     for variable, value in {
@@ -30,7 +33,7 @@ def follow(name: str, folder: Path, server: Loopback, patch: pytest.MonkeyPatch)
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
     }.items():
         patch.setenv(variable, value)
-    variables: dict[str, Any] = {"__name__": "recipe"}
+    variables: dict[str, Any] = {"__name__": "recipe", **given}
     blocks = _blocks(text)
     assert blocks
     for block in blocks:

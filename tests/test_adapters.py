@@ -12,6 +12,9 @@ from vademecum.tools import adapters
 #: The package that a module needs, and the extra that brings it.
 NEEDS = {
     "anthropic_memory": ("anthropic", "anthropic"),
+    "langchain": ("langchain_core", "langchain"),
+    "langgraph": ("langgraph", "langgraph"),
+    "openai_agents": ("agents", "openai-agents"),
 }
 
 
