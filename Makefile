@@ -12,7 +12,7 @@ OUT_OF_TREE := build/smoke
 # These would slow numpy down, and with it what we are measured against.
 UNTUNED     := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-FRAMEWORKS  := anthropic,openai-agents,langchain,langgraph
+FRAMEWORKS  := anthropic,openai-agents,langchain,langgraph,llama-index
 
 FUZZED  := 10000
 ARM_CC  := aarch64-linux-gnu-gcc

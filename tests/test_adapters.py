@@ -14,6 +14,7 @@ NEEDS = {
     "anthropic_memory": ("anthropic", "anthropic"),
     "langchain": ("langchain_core", "langchain"),
     "langgraph": ("langgraph", "langgraph"),
+    "llama_index": ("llama_index", "llama-index"),
     "openai_agents": ("agents", "openai-agents"),
 }
 
