@@ -17,7 +17,9 @@ from vademecum.store.lock import root_lock
 from vademecum.store.root import PRIVATE
 from vademecum.types import Finding
 
-_DATABASES = ("index.sqlite", "vectors.sqlite", "history.sqlite")
+_DATABASES = ("index.sqlite", "vectors.sqlite", "history.sqlite", "writeback.sqlite")
+#: Those that Markdown does not make again.
+_ORIGINALS = ("history.sqlite", "writeback.sqlite")
 #: A file that is being written is younger than this.
 _LONGEST_WRITE_S = 3600.0
 _LOCK_WAIT_S = 2.0
@@ -125,7 +127,7 @@ def check_set_aside(state: Path) -> Iterator[Finding]:
         size = sum(file.stat().st_size for file in files)
         if files:
             derived = "`vademecum gc` removes it when it is old"
-            fix = derived if name != "history.sqlite" else "it may hold conversations; delete it when nothing is missed"
+            fix = "it may hold conversations; delete it when nothing is missed" if name in _ORIGINALS else derived
             what = f"{len(files)} files, {size / 1e6:.1f} MB, were set aside as damaged"
             yield Finding("set aside", "note", str(files[0]), what, fix)
 

@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Literal, TypeAlias
 
 from vademecum.config import environment
-from vademecum.errors import UsageError, shown
+from vademecum.errors import UsageError, VademecumError, shown
 from vademecum.history import Conversations, Session, owner_of
 from vademecum.memory import arguments
 from vademecum.memory.core import Core
@@ -186,9 +187,11 @@ class Distilling:
         )
 
     def _resume_flushes(self) -> None:
-        """At open: what a kill interrupted goes on in a thread of its own."""
+        """At open: what a kill interrupted goes on in a thread of its own; a record that is damaged keeps nobody out."""
         flusher = self._flusher()
-        if flusher.ledger.exists() and flusher.ledger.pending():
+        with suppress(VademecumError):
+            if not flusher.ledger.pending():
+                return
             threading.Thread(target=flusher.resume, name="vademecum-flush", daemon=True).start()
 
     def _job(
@@ -232,7 +235,7 @@ def _every_session(history: Conversations) -> Iterator[Session]:
 
 
 def _name(what: str, value: object) -> str:
-    text = " ".join(arguments.text(what, value).split())
+    text = " ".join(arguments.text(what, value).replace("\0", " ").split())
     if not 0 < len(text) <= _LONGEST_NAME:
         raise UsageError(f"{what} = {shown(value)}: expected a line of 1 to {_LONGEST_NAME} characters")
     return text

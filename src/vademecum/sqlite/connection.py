@@ -122,6 +122,7 @@ def snapshot(connection: Connection) -> Iterator[Connection]:
             connection.execute("ROLLBACK")
 
 
+_BESIDE = ("-wal", "-shm", "-journal")
 _STAMP = "%Y%m%dT%H%M%S"
 _DAMAGE = ("malformed", "not a database", "corrupt")
 # What is said of a file that was deleted or exchanged under an open connection.
@@ -158,7 +159,7 @@ def damaged(path: Path) -> bool:
 
 
 def quarantine(path: Path, now: float) -> Path:
-    """Move a damaged database aside (with its -wal and -shm) and return its new name. ``now`` is a Unix time."""
+    """Move a damaged database and what SQLite keeps beside it aside; returns its new name. ``now`` is a Unix time."""
 
     def aside() -> Path:
         return path.with_name(f"{path.name}.corrupt-{time.strftime(_STAMP, time.gmtime(now))}")
@@ -166,7 +167,7 @@ def quarantine(path: Path, now: float) -> Path:
     while aside().exists():  # what was moved aside in the same second
         now += 1
     target = aside()
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in ("", *_BESIDE):
         with suppress(FileNotFoundError):
             path.with_name(path.name + suffix).replace(target.with_name(target.name + suffix))
     return target
@@ -177,6 +178,8 @@ def quarantined(path: Path) -> list[tuple[Path, float]]:
     found = []
     for file in sorted(path.parent.glob(f"{path.name}.corrupt-*")):
         with suppress(ValueError):
-            stamp = file.name.removeprefix(f"{path.name}.corrupt-").removesuffix("-wal").removesuffix("-shm")
+            stamp = file.name.removeprefix(f"{path.name}.corrupt-")
+            for suffix in _BESIDE:
+                stamp = stamp.removesuffix(suffix)
             found.append((file, datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC).timestamp()))
     return found

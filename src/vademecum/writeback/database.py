@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from vademecum.errors import IndexFormatError, StoreError, WriteError
-from vademecum.sqlite import Connection, connect, migrate
+from vademecum.errors import IndexFormatError, IndexUnavailableError, StoreError, WriteError
+from vademecum.sqlite import Connection, connect, damaged, migrate, quarantine
 from vademecum.store.disk import CREATE
 from vademecum.store.root import check_private, private_folder
 
@@ -30,23 +31,48 @@ class Database:
 
     @contextmanager
     def open(self) -> Iterator[Connection]:
-        """A connection, made with its file if need be. Raises StoreError kinds."""
+        """A connection, made with its file if need be; a damaged file is set aside first. Raises StoreError kinds."""
         folder = private_folder(self._root)
         check_private(folder, FILE)
         try:
             with suppress(FileExistsError):
                 # SQLite gives the files beside a database the database's mode.
                 os.close(os.open(self._path, CREATE, 0o600))
-            connection = connect(self._path, wal=False)
+            connection = self._connected()
             try:
-                migrate(connection, self._path, (_schema,))
                 yield connection
             finally:
                 connection.close()
         except IndexFormatError as error:
             raise StoreError(f"{self._path}: was written by a newer vademecum; upgrade vademecum") from error
         except (sqlite3.Error, OSError) as error:
+            if self._set_aside():
+                raise WriteError(f"{self._path}: was damaged and has been set aside; try again") from error
             raise WriteError(f"{self._path}: the record of flushes and dreams cannot be used: {error}") from error
+
+    def _connected(self) -> Connection:
+        try:
+            return self._migrated()
+        except (sqlite3.DatabaseError, IndexUnavailableError):
+            if not self._set_aside():
+                raise
+            return self._migrated()
+
+    def _migrated(self) -> Connection:
+        connection = connect(self._path, wal=False)
+        try:
+            migrate(connection, self._path, (_schema,))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_aside(self) -> bool:
+        """Move a damaged file out of the way, kept under another name: what it held costs no new note."""
+        if not damaged(self._path):
+            return False
+        quarantine(self._path, time.time())
+        return True
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from vademecum.errors import MissingFileError, ProviderError, ProviderReplyError, StoreError
+from vademecum.errors import MissingFileError, ProviderError, ProviderReplyError, VademecumError
 from vademecum.ports import ChatModel
 from vademecum.settings import FlushSettings
 from vademecum.store.files import page_bytes, read_text
@@ -91,7 +91,7 @@ class Flusher:
         for job in self.ledger.pending():
             try:
                 reports.append(self.run(job))
-            except StoreError as error:
+            except VademecumError as error:
                 reports.append(FlushReport(None, (), len(job.messages), "failed", (str(error),)))
         return tuple(reports)
 
@@ -146,7 +146,7 @@ class Flusher:
                 return self._ask_all(self.chat, kind, language, messages), "model", ()
             except ProviderError as error:
                 reason = str(error)
-        found = tuple(self._redacted(item) for item in rules.summarise(messages))
+        found = rules.summarise(messages, self._redacted)
         return found, "rules", (f"summarised by rules and not by a model: {reason}",)
 
     def _ask_all(self, chat: ChatModel, kind: str, language: Language, messages: Sequence[Message]) -> tuple[str, ...]:

@@ -119,10 +119,11 @@ class Ledger:
 
     def finish(self, job: Job, outcome: Outcome) -> None:
         """Record that a job is done: its messages count as dealt with, and are no longer kept."""
-        rows = [(job.kind, _owner(job.path), message.id, job.id) for message in job.messages]
+        name, owner = job.id, _owner(job.path)
+        rows = [(job.kind, owner, message.id, name) for message in job.messages]
         with self._database.open() as connection, exclusive(connection):
             connection.execute(
-                "UPDATE jobs SET outcome = ?, messages = x'' WHERE id = ?", (json.dumps(asdict(outcome)), job.id)
+                "UPDATE jobs SET outcome = ?, messages = x'' WHERE id = ?", (json.dumps(asdict(outcome)), name)
             )
             connection.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)", rows)
 

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from vademecum.providers.sendable import sendable
+
 _CONTROL = re.compile(r"<\|[^|>\n]{1,40}\|>|</?s>|\[/?INST\]")
 _ROLE = re.compile(r"(?im)^\s*(?:assistant|user|system|ai|助手|用户|系统)\s*[:：]\s*")
 #: What an older protocol put around its two parts.
@@ -26,7 +28,7 @@ def clean(answer: str, prompt: str) -> str:
 
     Code inside the answer stays.
     """
-    text = _CONTROL.sub("", answer.replace("\r\n", "\n"))
+    text = _CONTROL.sub("", sendable(answer).replace("\r\n", "\n"))
     if fenced := _FENCED.match(text):
         text = fenced[2]
     text = _MARKER.sub("", _ROLE.sub("", text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from vademecum.writeback.transcript import Message
 
@@ -12,27 +12,24 @@ _LONGEST = 120
 _MARKS = re.compile(r"^[\s#>*+\-|`]+")
 
 
-def summarise(messages: Sequence[Message]) -> tuple[str, ...]:
-    """One item for each of the last ten questions: its first line, and how the answer to it began."""
+def summarise(messages: Sequence[Message], cleaned: Callable[[str], str]) -> tuple[str, ...]:
+    """One item for each of the last ten questions: its first line, and how the answer to it began.
+
+    Texts are ``cleaned`` before anything is cut off, which would make half of a secret unrecognisable.
+    """
     found: list[str] = []
-    for position, message in enumerate(messages):
-        if message.role != "user":
-            continue
-        asked = _first_line(message.text)
-        answer = next((_first_line(text) for text in _answers(messages[position + 1 :])), "")
-        if asked:
-            found.append(f"{asked} → {answer}" if answer else asked)
-    return tuple(found[-_MOST:])
-
-
-def _answers(following: Sequence[Message]) -> list[str]:
-    texts: list[str] = []
-    for message in following:
-        if message.role == "user":
+    answer = ""
+    for message in reversed(messages):
+        if message.role == "assistant" and not answer:
+            answer = _first_line(cleaned(message.text))
+        elif message.role == "user":
+            asked = _first_line(cleaned(message.text))
+            if asked:
+                found.append(f"{asked} → {answer}" if answer else asked)
+            answer = ""
+        if len(found) == _MOST:
             break
-        if message.role == "assistant" and _first_line(message.text):
-            texts.append(message.text)
-    return texts[-1:]
+    return tuple(reversed(found))
 
 
 def _first_line(text: str) -> str:

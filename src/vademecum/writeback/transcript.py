@@ -10,12 +10,15 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
 from vademecum.errors import UsageError, shown
+from vademecum.providers.sendable import sendable
 from vademecum.text.estimate import estimate_tokens
 
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 
 #: Tool calls and results are shown to a model for what they are about, not for what they hold.
 _LONGEST_CALL, _LONGEST_RESULT = 200, 400
+#: Blocks within blocks: results hold texts, and nothing that is real goes deeper.
+_DEEPEST = 20
 _ROLES: Mapping[str, Role] = {
     "user": "user",
     "human": "user",
@@ -27,7 +30,6 @@ _ROLES: Mapping[str, Role] = {
 }
 #: Instructions are the host's, not something that was said.
 _INSTRUCTIONS = frozenset({"system", "developer"})
-_TEXT_BLOCKS = frozenset({"text", "input_text", "output_text"})
 #: Nothing that anybody said: reasoning, pictures, references.
 _SILENT_BLOCKS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "image", "image_url", "input_image", "input_audio", "file"}
@@ -39,8 +41,8 @@ _SCHEDULED = re.compile(r"\s*\[SCHEDULED\]")
 class Message:
     """Something that was said.
 
-    ``id`` is the host's, else it is made from the message and the one before it. ``scheduled`` marks what a timer put
-    into the conversation, and the answers to it.
+    ``id`` is made from the host's id and the text; without one, from the message and the one before it. ``scheduled``
+    marks what a timer put into the conversation, and the answers to it.
     """
 
     id: str
@@ -61,7 +63,8 @@ def read_messages(raw: Sequence[object]) -> tuple[Message, ...]:
     previous, scheduled = "", False
     for position, item in enumerate(raw):
         entry = _mapping(item, position)
-        role, text = _said(entry, position)
+        role, said = _said(entry, position)
+        text = sendable(said).strip()
         if role is None or not text:
             continue
         if role == "user":
@@ -108,7 +111,10 @@ def _pieces(line: str, budget: int) -> Iterator[str]:
 
 def _mapping(item: object, position: int) -> Mapping[str, Any]:
     dump = getattr(item, "model_dump", None)  # the packages' objects
-    entry = dump() if callable(dump) else item
+    try:
+        entry = dump() if callable(dump) else item
+    except Exception as error:
+        raise UsageError(f"message {position}: {shown(item)}: cannot be read: {error}") from error
     if not isinstance(entry, Mapping):
         raise UsageError(f"message {position}: {shown(item)}: expected an object with a role and a content")
     return entry
@@ -123,7 +129,7 @@ def _said(entry: Mapping[str, Any], position: int) -> tuple[Role | None, str]:
     if "role" not in entry and isinstance(kind, str):
         return None, ""  # an item of another kind, such as reasoning
     name = entry.get("role")
-    if name in _INSTRUCTIONS:
+    if isinstance(name, str) and name in _INSTRUCTIONS:
         return None, ""
     role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None:
@@ -134,7 +140,10 @@ def _said(entry: Mapping[str, Any], position: int) -> tuple[Role | None, str]:
     text = _text(content, position)
     if role == "tool":
         return role, _short(text, _LONGEST_RESULT)
-    calls = [_call(*_function(call)) for call in entry.get("tool_calls") or ()]
+    called = entry.get("tool_calls") or ()
+    if not isinstance(called, Sequence):
+        raise UsageError(f"message {position}: tool_calls = {shown(called)}: expected a list")
+    calls = [_call(*_function(call)) for call in called]
     return role, "\n".join(part for part in (text, *calls) if part)
 
 
@@ -146,29 +155,28 @@ def _only_results(content: object) -> bool:
     )
 
 
-def _text(content: object, position: int) -> str:
+def _text(content: object, position: int, depth: int = 0) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
         return content.strip()
     if not isinstance(content, Sequence) or isinstance(content, bytes):
         raise UsageError(f"message {position}: content = {shown(content)}: expected a text or a list of blocks")
-    return "\n".join(part for part in (_block(block, position) for block in content) if part)
+    if depth == _DEEPEST:
+        raise UsageError(f"message {position}: its blocks are nested more than {_DEEPEST} deep")
+    return "\n".join(part for part in (_block(block, position, depth) for block in content) if part)
 
 
-def _block(block: object, position: int) -> str:
+def _block(block: object, position: int, depth: int) -> str:
     if isinstance(block, str):
         return block.strip()
     entry = _mapping(block, position)
     kind = entry.get("type")
-    if kind in _TEXT_BLOCKS:
-        text = entry.get("text")
-        return text.strip() if isinstance(text, str) else ""
     if kind == "tool_use":
         return _call(entry.get("name"), entry.get("input"))
     if kind == "tool_result":
-        return _short(_text(entry.get("content"), position), _LONGEST_RESULT)
-    if kind in _SILENT_BLOCKS:
+        return _short(_text(entry.get("content"), position, depth + 1), _LONGEST_RESULT)
+    if isinstance(kind, str) and kind in _SILENT_BLOCKS:
         return ""
     text = entry.get("text")
     return text.strip() if isinstance(text, str) else ""
@@ -183,7 +191,10 @@ def _function(call: object) -> tuple[object, object]:
 
 def _call(name: object, arguments: object) -> str:
     if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+        try:
+            arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError):  # no JSON, or one that holds itself
+            arguments = shown(arguments)
     return _short(f"[{name} {arguments}]", _LONGEST_CALL)
 
 
@@ -193,9 +204,14 @@ def _short(text: str, limit: int) -> str:
 
 
 def _identity(entry: Mapping[str, Any], role: Role, text: str, previous: str) -> str:
-    """The host's id; without one, equal messages differ by what they answer: one "yes" is not another."""
+    """Equal for the same message, and for no other.
+
+    Hosts number the messages of each conversation from 1, and edit them: an id alone names none. Without one, equal
+    messages differ by what they answer: one "yes" is not another.
+    """
     given = entry.get("id") or entry.get("call_id") or entry.get("tool_call_id")
     if isinstance(given, (str, int)) and not isinstance(given, bool):
-        return f"{role}:{given}"
-    stamp = entry.get("timestamp") or entry.get("created_at") or ""
-    return sha256("\0".join((role, str(stamp), previous, text)).encode(errors="surrogatepass")).hexdigest()
+        parts = (role, "id", str(given), text)
+    else:
+        parts = (role, str(entry.get("timestamp") or entry.get("created_at") or ""), previous, text)
+    return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
