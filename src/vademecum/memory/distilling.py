@@ -187,7 +187,7 @@ class Distilling:
         )
 
     def _resume_flushes(self) -> None:
-        """At open: what a kill interrupted goes on in a thread of its own; a record that is damaged keeps nobody out."""
+        """At open: what a kill interrupted goes on in a thread of its own; damage keeps nobody out."""
         flusher = self._flusher()
         with suppress(VademecumError):
             if not flusher.ledger.pending():

@@ -6,17 +6,24 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from vademecum.errors import ProviderReplyError
+from vademecum.providers.sendable import sendable
 from vademecum.types import Origin
 from vademecum.writeback.page import Item
 from vademecum.writeback.reply import fact, items
 
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+_OBJECT = re.compile(r"\{\s*\"")
+#: Places at which a model's answer may begin; before it stands talk, behind it too.
+_MOST_OBJECTS = 20
 _MEMORY = re.compile(r"(?m)^\s*\[MEMORY\]\s*$")
 _DREAM = re.compile(r"(?m)^\s*\[DREAM\]\s*$")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)\s*#*\s*\Z")
+#: What would make of an item a list, a heading, a quotation, a rule or code that is never closed.
+_BLOCK_MARK = re.compile(r"\A(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}|>)(?:\s+|\Z)|`{3,}|~{3,}|(?:[-*_]\s?){3,}\Z)")
+_LONGEST_TITLE = 120
 #: What we put behind an item to name its source; a model that copies it must not make it part of the fact.
 _MARK = re.compile(r"\s*\((?:\d{4}-\d{2}-\d{2}(?:, (?:from a conversation|imported|dreamt))?(?:; )?)+\)\s*\Z")
 
@@ -75,12 +82,11 @@ def parse(answer: str, old: Sequence[Item], lines: Sequence[Line]) -> Distillate
 
     Raises ProviderReplyError for an answer that is neither, or that ends in the middle of something.
     """
-    found = _OBJECT.search(answer)
-    if found is not None:
+    for found in islice(_OBJECT.finditer(answer), _MOST_OBJECTS):
         try:
-            value = json.loads(found[0])
-        except ValueError:
-            value = None
+            value, _ = json.JSONDecoder().raw_decode(answer, found.start())
+        except (ValueError, RecursionError):
+            continue
         if isinstance(value, Mapping) and isinstance(value.get("memory"), list):
             return _from_json(value)
     if len(_MEMORY.findall(answer)) == 1 and len(_DREAM.findall(answer)) == 1:
@@ -90,8 +96,20 @@ def parse(answer: str, old: Sequence[Item], lines: Sequence[Line]) -> Distillate
 
 
 def plain(text: object) -> str:
-    """A fact on one line, without the source that stood behind it."""
-    return _MARK.sub("", " ".join(text.split())) if isinstance(text, str) else ""
+    """A fact on one line, without the source that stood behind it, and no other kind of Markdown."""
+    if not isinstance(text, str):
+        return ""
+    line = _MARK.sub("", " ".join(sendable(text).split()))
+    while (bare := _BLOCK_MARK.sub("", line)) != line:
+        line = bare
+    return line
+
+
+def title(text: object) -> str:
+    """A heading as it stands behind its mark, on one line."""
+    line = " ".join(sendable(text).split()) if isinstance(text, str) else ""
+    found = _HEADING.match(line)
+    return (found[1] if found else line.strip("# "))[:_LONGEST_TITLE]
 
 
 def _from_json(value: Mapping[str, Any]) -> Distillate:
@@ -105,17 +123,18 @@ def _from_json(value: Mapping[str, Any]) -> Distillate:
             kept.append(item["id"])
         elif text:
             sources = item.get("from")
-            named = [source for source in sources if isinstance(source, str)] if isinstance(sources, list) else []
-            heading = item.get("heading")
-            entries.append(Entry(text, tuple(named), heading.strip() if isinstance(heading, str) else ""))
+            named = [item.get("id"), *(sources if isinstance(sources, list) else ())]
+            texts = tuple(source for source in named if isinstance(source, str))
+            entries.append(Entry(text, texts, title(item.get("heading"))))
         else:
             raise ProviderReplyError(f"memory[{position}] has neither an id nor a text")
     dropped: dict[str, str] = {}
-    for gone in value.get("dropped") or ():
+    listed = value.get("dropped")
+    for gone in listed if isinstance(listed, list) else ():
         if isinstance(gone, Mapping) and isinstance(gone.get("id"), str) and isinstance(gone.get("reason"), str):
-            dropped[gone["id"]] = " ".join(gone["reason"].split())
+            dropped[gone["id"]] = " ".join(sendable(gone["reason"]).split())
     diary = value.get("diary")
-    return Distillate(tuple(kept), tuple(entries), dropped, diary.strip() if isinstance(diary, str) else "")
+    return Distillate(tuple(kept), tuple(entries), dropped, sendable(diary).strip() if isinstance(diary, str) else "")
 
 
 def _from_markdown(memory: str, diary: str, old: Sequence[Item], lines: Sequence[Line]) -> Distillate:
@@ -125,8 +144,8 @@ def _from_markdown(memory: str, diary: str, old: Sequence[Item], lines: Sequence
     entries: list[Entry] = []
     heading = ""
     for line in memory.splitlines():
-        if title := _HEADING.match(line):
-            heading = title[1]
+        if _HEADING.match(line):
+            heading = title(line)
         for text in map(plain, items(line)):
             same = known.get(fact(text))
             if same is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vademecum.settings import DreamSettings
 from vademecum.types import Origin
-from vademecum.writeback.distillate import Distillate, Entry, Line
+from vademecum.writeback.distillate import Distillate, Entry, Line, plain
 from vademecum.writeback.page import Item
 from vademecum.writeback.reply import fact, says_nothing
 
@@ -47,7 +47,8 @@ def plan(answer: Distillate, old: Sequence[Item], lines: Sequence[Line], prompt:
 
     An old item that the answer does not mention stays; when it does not mention more than a quarter of them, the answer
     as a whole is not to be trusted. A new item must name where it comes from, and its numbers must stand there. What
-    comes only from conversations or imports gets a mark that says so.
+    comes only from conversations or imports gets a mark that says so. What is kept, or holds more than a
+    sentence, stays even where something new is made of it; at most half of the items go in one night.
     """
     known = {item.id: item for item in old}
     sources: dict[str, Item | Line] = {**known, **{line.id: line for line in lines}}
@@ -57,13 +58,18 @@ def plan(answer: Distillate, old: Sequence[Item], lines: Sequence[Line], prompt:
     _check_losses(old, mentioned, answer.dropped, settings)
     asked = {_bare(line) for line in prompt.splitlines() if len(_bare(line)) >= 20}
     good, left_out = _checked(answer.entries, sources, asked)
+    repeated = {fact(entry.text) for entry in good}
+    stays = {item.id for item in old if item.fixed or item.id in answer.kept or fact(plain(item.text)) in repeated}
+    same = {fact(plain(item.text)) for item in old if item.id in stays}
     changed: dict[str, str | None] = {}
     new: list[tuple[str, str]] = []
     added: list[tuple[str, str]] = []
     for entry in good:
+        if fact(entry.text) in same:
+            continue
         text = f"{entry.text}{_provenance(entry, sources)}"
         added.append((text, _places(entry, sources)))
-        olds = [source for source in entry.sources if source in known and changed.get(source, "") == ""]
+        olds = [source for source in entry.sources if source in known and source not in stays and source not in changed]
         if olds:
             changed[olds[0]] = text
             changed.update(dict.fromkeys(olds[1:], None))
@@ -71,11 +77,12 @@ def plan(answer: Distillate, old: Sequence[Item], lines: Sequence[Line], prompt:
             new.append((entry.heading, text))
     used = {source for entry in good for source in entry.sources}
     for item in answer.dropped:
-        if item in known and item not in used and item not in answer.kept:
+        if item in known and item not in used and item not in stays:
             changed[item] = None
     dropped = tuple(
         (known[gone].text, answer.dropped[gone]) for gone in answer.dropped if changed.get(gone, "") is None
     )
+    _check_shrinking(old, changed)
     _check_size(old, changed, new, settings)
     return Plan(changed, tuple(new), tuple(added), dropped, left_out)
 
@@ -103,8 +110,12 @@ def _check_losses(
     gone = [item for item in old if item.id in dropped]
     if any(says_nothing(dropped[item.id]) for item in gone):
         raise RefusedError("an item of MEMORY.md is dropped without a reason")
-    if len(gone) > max(_FEW, _MOST_DROPPED * len(old)):
-        raise RefusedError(f"{len(gone)} of {len(old)} items of MEMORY.md would be dropped in one night")
+
+
+def _check_shrinking(old: Sequence[Item], changed: Mapping[str, str | None]) -> None:
+    gone = sum(text is None for text in changed.values())
+    if gone > max(_FEW, _MOST_DROPPED * len(old)):
+        raise RefusedError(f"{gone} of {len(old)} items of MEMORY.md would be dropped or merged away in one night")
 
 
 def _checked(

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vademecum.text.markdown import Block, scan
 
-_MARK = re.compile(r"\s{0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_MARK = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A list item of MEMORY.md: ``id`` is "M" and its number from 1, ``text`` its words without the mark."""
+    """A list item of MEMORY.md: ``id`` is "M" and its number from 1, ``text`` its words without the mark.
+
+    One that is ``fixed`` holds code, a table or paragraphs, which no sentence can take the place of: it stays.
+    """
 
     id: str
     text: str
     heading: str
     line: int
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +39,17 @@ class Page:
         items: list[Item] = []
         blocks: list[Block] = []
         heading = ""
+        inside = False  # whether the last item may go on
         for block in scan(text):
+            if inside and block.kind not in ("heading", "rule") and _indent(text, block) > _indent(text, blocks[-1]):
+                blocks[-1] = blocks[-1]._replace(end=block.end, end_line=block.end_line)
+                fixed = items[-1].fixed or block.kind != "item"
+                items[-1] = replace(items[-1], text=_words(text, blocks[-1]), fixed=fixed)
+                continue
+            inside = block.kind == "item"
             if block.kind == "heading":
                 heading = block.title
-            elif block.kind == "item":
-                shown = text[block.start : block.end]
-                if shown[:1].isspace() and items and blocks[-1].end_line + 1 == block.start_line:
-                    blocks[-1] = blocks[-1]._replace(end=block.end, end_line=block.end_line)
-                    items[-1] = Item(items[-1].id, _words(text, blocks[-1]), heading, items[-1].line)
-                    continue
+            elif inside:
                 items.append(Item(f"M{len(items) + 1}", _words(text, block), heading, block.start_line))
                 blocks.append(block)
         return cls(text, tuple(items), tuple(blocks))
@@ -74,6 +80,12 @@ class Page:
         return text
 
 
+def _indent(text: str, block: Block) -> int:
+    """Columns of white space before a block."""
+    line = text[block.start : block.end]
+    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4))
+
+
 def _words(text: str, block: Block) -> str:
     return _MARK.sub("", text[block.start : block.end].replace("\r\n", "\n"), count=1).strip()
 
@@ -85,16 +97,13 @@ def _line_end(text: str, position: int) -> int:
 
 def _with_item(text: str, heading: str, item: str, newline: str) -> str:
     wanted = heading.strip().casefold()
-    section = ""
-    last: Block | None = None
     title: Block | None = None
+    page = Page.read(text)
+    lists = zip(page.items, page.blocks, strict=True)
+    last = next((b for i, b in reversed([*lists]) if not wanted or i.heading.casefold() == wanted), None)
     for block in scan(text):
-        if block.kind == "heading":
-            section = block.title.casefold()
-            if section == wanted and title is None:
-                title = block
-        elif block.kind == "item" and (section == wanted or not wanted):
-            last = block
+        if block.kind == "heading" and block.title.casefold() == wanted and title is None:
+            title = block
     line = f"- {item}{newline}"
     if last is not None:
         return _inserted(text, _line_end(text, last.end), line, newline)
