@@ -122,6 +122,15 @@ def test_every_block_of_code_does_what_the_page_says(
             assert told, f"{where} prints:\n{out}\ninstead of:\n{block.printed}"
 
 
+def test_what_the_readme_links_to_is_there() -> None:
+    for page in PAGES[:1]:
+        for target, anchor in re.findall(r"\]\(([\w./-]+)(?:#([\w-]+))?\)", page.read_text(encoding="utf-8")):
+            file = page.parent / target
+            assert file.is_file(), target
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}, anchor
+
+
 # -- file formats -----------------------------------------------------------------------------------------------------
 
 
