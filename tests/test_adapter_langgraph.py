@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from vademecum.errors import UnreadableFileError, UsageError
 
 need("langgraph", "langgraph")
 
+import openai
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
