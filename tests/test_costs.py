@@ -161,6 +161,13 @@ def test_a_whole_search_allocates_no_more_in_a_larger_memory(quiet: Callable[[in
     assert peak[0] < 1_000_000
 
 
+def test_the_disk_is_not_waited_for_after_every_few_files(open_memory: OpenMemory) -> None:
+    memory = open_memory(pages(3000))
+    memory.sync()
+    log = memory.root / ".vademecum/index.sqlite-wal"
+    assert log.stat().st_size > 900 * 4096, "the log was moved into the file long before it was full"
+
+
 # embedding
 
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from vademecum.types import Matrix
 
 _SNAPSHOT_TRIES = 3
+#: Pages, so 4 MiB of log, for transactions that write no vectors.
+_INDEX_LOG = 1000
 #: Sources kept in mind until somebody asks for all; where more were written, all are read.
 _MOST_WRITTEN = 64
 INDEX_FILE, VECTORS_FILE, GRAPHS_FOLDER = "index.sqlite", "vectors.sqlite", "ann"
@@ -117,7 +119,6 @@ class EmbeddedIndex:
             connection.execute("ATTACH DATABASE ? AS vectors", (str(self._folder / VECTORS_FILE),))
             connection.execute(f"PRAGMA main.cache_size = {-_CACHE_KB:d}")
             connection.execute("PRAGMA vectors.synchronous = NORMAL")
-            connection.execute(f"PRAGMA vectors.wal_autocheckpoint = {store.AUTOCHECKPOINT:d}")
             # A scan copies each vector once instead of twice.
             connection.execute(f"PRAGMA vectors.mmap_size = {store.MMAP_SIZE:d}")
         except BaseException:
@@ -146,13 +147,15 @@ class EmbeddedIndex:
             connection.execute(_LINK.format(which="text_id IS NULL"))
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def _transaction(self, log_pages: int = store.AUTOCHECKPOINT) -> Iterator[Connection]:
         self._check_files()
         with self._writing, translated(self._path):
             if self._closed:
                 raise IndexUnavailableError(CLOSED)
             if self._writer is None:  # many who open a memory only read
                 self._writer = self._connect()
+            # This holds for all files of a connection, although the pages of one are 16 times as large.
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {log_pages:d}")
             with exclusive(self._writer) as connection:
                 yield connection
 
@@ -192,7 +195,7 @@ class EmbeddedIndex:
     def replace_source(self, source: Source, chunks: Sequence[Chunk], first: int = 1, until: int | None = None) -> None:
         """Make ``chunks`` the only rows of the source, or of that range of its lines, in one transaction."""
         lines = rows.Lines(first, until)
-        with self._transaction() as connection:
+        with self._transaction(_INDEX_LOG) as connection:
             file_id = rows.replace_source(connection, source, chunks, lines)
             connection.execute(_LINK.format(which=_OF_FILE), (file_id, *lines.bounds))
             count = schema.counter(connection, "stamps")
@@ -200,17 +203,17 @@ class EmbeddedIndex:
 
     def touch(self, sources: Sequence[Source]) -> None:
         """Record new stamps for sources whose content did not change."""
-        with self._transaction() as connection:
+        with self._transaction(_INDEX_LOG) as connection:
             rows.touch_sources(connection, sources)
 
     def move(self, paths: Mapping[str, str]) -> None:
         """Call each source by another path, unless a source has that; its rows stay as they are. One transaction."""
-        with self._transaction() as connection:
+        with self._transaction(_INDEX_LOG) as connection:
             rows.move_sources(connection, paths)
 
     def delete(self, paths: Collection[str]) -> int:
         """Remove sources with all their rows; returns how many existed."""
-        with self._transaction() as connection:
+        with self._transaction(_INDEX_LOG) as connection:
             return rows.delete_sources(connection, paths)
 
     def lane(self, fingerprint: Fingerprint, prior: Calibration) -> Lane:
@@ -293,7 +296,7 @@ class EmbeddedIndex:
 
     def distrust(self) -> None:
         """Have every source written anew when it is next replaced; until then the old rows answer."""
-        with self._transaction() as connection:
+        with self._transaction(_INDEX_LOG) as connection:
             schema.distrust(connection)
 
     def health(self) -> Health:
