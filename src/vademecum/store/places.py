@@ -101,7 +101,7 @@ class Places:
         """Whether a page that the index knows is certainly not there any more."""
         try:
             layout, inner = self.locate(path)
-            (layout.root / inner).lstat()
+            os.lstat(f"{layout.root}{os.sep}{inner}")
         except (FileNotFoundError, NotADirectoryError):
             return True
         except (OSError, StoreError):

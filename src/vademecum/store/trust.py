@@ -51,7 +51,8 @@ class Trust:
         cannot be read.
         """
         known = self._origins({hit.path for hit in hits})
-        return tuple(replace(hit, origin=self._origin(hit, known[hit.path])) for hit in hits)
+        told = [(hit, self._origin(hit, known[hit.path])) for hit in hits]
+        return tuple(hit if origin == hit.origin else replace(hit, origin=origin) for hit, origin in told)
 
     def excerpt(self, excerpt: Excerpt) -> Excerpt:
         """The excerpt with the least trusted origin of its lines; what cannot be told is not trusted."""
