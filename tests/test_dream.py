@@ -264,6 +264,30 @@ def test_days_on_which_the_machine_slept_are_dreamt_of_later(server, memory, mon
     assert [day for day in range(5, 26) if f"note of day {day}\n" in shown + "\n"] == list(range(5, 26))
 
 
+def test_days_before_one_that_was_dreamt_of_on_its_own_are_not_lost(server, memory, monkeypatch):
+    server.always_say(answer(keep_all))
+    memory.dream()
+    write(memory.root, {f"memory/2026-03-{day:02}.md": f"- note of day {day}\n" for day in (5, 28)})
+    set_clock(monkeypatch, NIGHT + timedelta(days=24))
+    memory.dream(1)
+    assert "note of day 5" not in server.chats[-1]["messages"][1]["content"]
+    set_clock(monkeypatch, NIGHT + timedelta(days=25))
+    assert memory.dream().state == "done"
+    assert "note of day 5" in server.chats[-1]["messages"][1]["content"]
+
+
+def test_a_key_of_several_lines_reaches_no_model_and_lines_keep_their_numbers(server, memory):
+    key = ["-----BEGIN RSA PRIVATE KEY-----", *["MIIEowIBAAKCAQEA" * 4] * 3, "-----END RSA PRIVATE KEY-----"]
+    write(
+        memory.root, {"memory/2026-03-04.md": "\n".join(["- one\u2028two", *key, "- Anna has a dog called Rex.", ""])}
+    )
+    ids = [{"id": f"M{number}"} for number in (1, 2, 3, 4)]
+    server.say(said(memory=[*ids, {"text": "Anna has a dog.", "from": ["D3"]}]))
+    report = memory.dream()
+    assert "MIIE" not in server.chats[-1]["messages"][1]["content"]
+    assert report.added == (("Anna has a dog. (2026-03-04)", "memory/2026-03-04.md:7"),)
+
+
 def keep_all(messages: list[dict[str, str]]) -> str:
     ids = [line.partition(":")[0] for line in messages[1]["content"].splitlines() if line.startswith("M")]
     return json.dumps({"memory": [{"id": name} for name in ids], "dropped": [], "diary": ""})

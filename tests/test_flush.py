@@ -22,7 +22,7 @@ from loopback import Loopback, answer, hang, status
 from memories import PATIENT, set_clock, texts
 from vademecum import Memory, Settings
 from vademecum.cli import main
-from vademecum.errors import StoreError, UsageError
+from vademecum.errors import SettingsError, StoreError, UsageError
 from vademecum.settings import ChatSettings, FlushSettings, RedactSettings
 
 NOON = datetime(2026, 3, 4, 12, 5, tzinfo=ZoneInfo("UTC"))
@@ -446,3 +446,20 @@ def test_the_command_line_flushes_a_file_and_tells_what_came_of_it(server, tmp_p
     assert main([*root, "flush", str(talk)]) == 2
     assert "line 2" in capsys.readouterr().err
     assert main([*root, "flush"]) == 2
+
+
+def test_a_prompt_that_is_a_link_or_a_pipe_is_not_followed(server, memory, tmp_path):
+    own = memory.root / ".vademecum/prompts"
+    own.mkdir()
+    (tmp_path / "private.txt").write_text("what nobody else may see")
+    (own / "facts.en.txt").symlink_to(tmp_path / "private.txt")
+    with pytest.raises(SettingsError, match=r"facts\.en\.txt"):
+        memory.flush(TALK)
+    (own / "facts.en.txt").unlink()
+    os.mkfifo(own / "facts.en.txt")
+    with pytest.raises(SettingsError, match=r"facts\.en\.txt"):
+        memory.flush(TALK)
+    assert server.chats == []
+    (own / "facts.en.txt").unlink()
+    server.say(f"- {FACT}")
+    assert [report.source for report in memory.flush_pending()] == ["model"]

@@ -102,13 +102,14 @@ def test_two_processes_do_the_work_of_one_night_once(tmp_path):
     assert len(nights) == 1
 
 
-def test_a_night_whose_work_fails_is_tried_again_and_the_reason_is_told(tmp_path):
+@pytest.mark.parametrize("kind", [StoreError, TimeoutError, ZeroDivisionError])
+def test_a_night_whose_work_fails_is_tried_again_and_the_reason_is_told(tmp_path, kind):
     hand, tries = Hand(datetime(2026, 3, 1, 12, tzinfo=BERLIN)), []
 
     def fail() -> None:
         tries.append(1)
         if len(tries) < 3:
-            raise StoreError("the disk is full")
+            raise kind("the disk is full")
 
     with Schedule(tmp_path, AT, hand, fail, retry_s=0.05) as running:
         hand.now += timedelta(hours=12)
@@ -139,6 +140,25 @@ class Scribe:
 
 
 _json = json.dumps
+
+
+def test_what_cannot_be_dreamt_of_for_one_user_keeps_nobody_else_from_it(tmp_path):
+    write(tmp_path, {"memory/users/bert/MEMORY.md": "x", "MEMORY.md": "- a\n"})
+    (tmp_path / "memory/users/bert/MEMORY.md").write_bytes(b"\xff\xfe\x00broken\xff")
+    with Memory.open(tmp_path, settings=replace(PATIENT, timezone="UTC"), chat=Scribe()) as memory:
+        today = memory._core.today()
+        write(tmp_path, {f"memory/users/{name}/{today}.md": "- note\n" for name in ("bert", "carl")})
+        (tmp_path / f"memory/users/carl/{today - timedelta(days=1)}.md").write_bytes(b"\xff\xfe\x00broken\xff")
+        reports = memory.nightly()
+    assert [report.state for report in reports] == ["nothing new", "failed", "done"]
+    assert "user:bert" in reports[1].reason
+
+
+def test_a_clock_that_was_far_ahead_once_does_not_end_all_nights(tmp_path):
+    Night(tmp_path).done(date(2031, 1, 1))
+    assert not Night(tmp_path).is_done(date(2026, 3, 1))
+    Night(tmp_path).done(date(2026, 3, 2))
+    assert Night(tmp_path).is_done(date(2026, 3, 1))
 
 
 def test_a_night_summarises_sessions_that_went_on_and_dreams_for_everybody(tmp_path):

@@ -144,15 +144,19 @@ class Distilling:
         return Schedule(self._core.root, time_of_day(at), self._core.now, self.nightly, jitter_s=jitter_s)
 
     def nightly(self) -> tuple[DreamReport, ...]:
-        """The work of one night, now: see `schedule`. Raises StoreError kinds."""
+        """The work of one night, now: see `schedule`. What cannot be done for one of them is "failed", and says why."""
         self.flush_pending()
         everybody = self._core.layout.owners() if self._viewer == Viewer() else ()
         viewers = (self._viewer, *everybody)
+        reports: list[DreamReport] = []
         for viewer in viewers:
-            self._summarise_sessions(viewer)
-        if not self.settings.dream.enabled:
-            return ()
-        return tuple(self._dreamer(home(viewer)).run(None) for viewer in viewers)
+            try:
+                self._summarise_sessions(viewer)
+                if self.settings.dream.enabled:
+                    reports.append(self._dreamer(home(viewer)).run(None))
+            except VademecumError as error:
+                reports.append(DreamReport("failed", f"{home(viewer)}: {error}"))
+        return tuple(reports)
 
     def _summarise_sessions(self, viewer: Viewer) -> None:
         history = Conversations(self._core.history, owner_of(viewer))

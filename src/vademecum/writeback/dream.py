@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from hashlib import sha256
 
-from vademecum.errors import ConflictError, MissingFileError, ProviderError, ProviderReplyError
+from vademecum.errors import (
+    ConflictError,
+    MissingFileError,
+    PathError,
+    ProviderError,
+    ProviderReplyError,
+    UnreadableFileError,
+)
 from vademecum.ports import ChatModel
 from vademecum.settings import DreamSettings
 from vademecum.sqlite import exclusive
@@ -19,8 +27,9 @@ from vademecum.store.origins import line_key
 from vademecum.store.paths import resolve
 from vademecum.store.root import PRIVATE
 from vademecum.text.estimate import estimate_tokens
+from vademecum.text.markdown import split_lines
 from vademecum.text.merge import merge, unified
-from vademecum.text.redact import Redactor
+from vademecum.text.redact import MARK, Redactor
 from vademecum.types import DreamReport, DreamState, Origin, Scope
 from vademecum.writeback import distillate, guard
 from vademecum.writeback.database import Database, process_lock
@@ -83,16 +92,17 @@ class Dreamer:
     def run(self, days: int | None, *, dry_run: bool = False, force: bool = False) -> DreamReport:
         """Distil the daily pages that are new or have changed since they were last dreamt of.
 
-        ``days``: only those of the last so many days. Never twice a day unless forced. Raises StoreError kinds when a
-        page cannot be read or written.
+        ``days``: only those of the last so many days. Never twice a day unless forced. Pages that cannot be read wait
+        until they can. Raises StoreError kinds when MEMORY.md cannot be read or written.
         """
         if not self.settings.enabled and not force:
             return _report("off", "dream.enabled is false")
-        try:
-            with process_lock(self.layout.root, "dream.lock", 0):
-                return self._run(days, dry_run, force)
-        except TimeoutError:
-            return _report("busy", "another process is dreaming of this memory")
+        with ExitStack() as held:
+            try:
+                held.enter_context(process_lock(self.layout.root, "dream.lock", 0))
+            except TimeoutError:
+                return _report("busy", "another process is dreaming of this memory")
+            return self._run(days, dry_run, force)
 
     def _run(self, days: int | None, dry_run: bool, force: bool) -> DreamReport:
         if not force and not dry_run and (why := self._enough_today()):
@@ -119,8 +129,8 @@ class Dreamer:
             path = self.layout.daily(day, self.scope)
             try:
                 document = read_text(resolve(self.layout.root, path))
-            except MissingFileError:
-                continue
+            except (MissingFileError, UnreadableFileError, PathError):
+                continue  # of what cannot be read `doctor` tells; the other days do not wait for it
             if known.get(path) == document.hash or not _says_something(document.text):
                 continue
             room -= estimate_tokens(document.text)
@@ -130,24 +140,25 @@ class Dreamer:
         return found
 
     def _lookback(self, known: dict[str, str]) -> int:
-        """Days from the day after the last one dreamt of, so that none is missed; some more, because pages grow."""
+        """Days from the first one dreamt of, so that none is missed, in whatever order they were; some, for a start."""
         prefix, suffix = self.layout.daily(date(1, 1, 1), self.scope).split("0001-01-01")
         dreamt = [path[len(prefix) : -len(suffix)] for path in known if path.startswith(prefix)]
         valid = [date.fromisoformat(day) for day in dreamt if len(day) == 10]
-        last = max((day for day in valid if day <= self.today), default=None)
-        return self.settings.first_days if last is None else max(self.settings.first_days, (self.today - last).days + 1)
+        first = min((day for day in valid if day <= self.today), default=self.today)
+        return max(self.settings.first_days, (self.today - first).days + 1)
 
     def _lines(self, dailies: Sequence[Daily]) -> list[Line]:
         lines: list[Line] = []
         with Journal(self.layout.root) as journal:
             for daily in dailies:
-                texts = daily.document.text.splitlines()
+                texts = split_lines(daily.document.text)
+                clean = split_lines(self._cleaned_page(daily.document.text))
                 origins = journal.origins(daily.path)
-                for number, text in enumerate(texts, 1):
-                    if any(map(str.isalnum, text)):
-                        origin: Origin = origins.get(line_key(text), "person")
-                        shown = self._redacted(text.strip())
-                        lines.append(Line(f"D{len(lines) + 1}", daily.path, number, str(daily.day), shown, origin))
+                for number, (text, shown) in enumerate(zip(texts, clean, strict=True), 1):
+                    if any(map(str.isalnum, shown)):
+                        origin: Origin = origins.get(line_key(text.rstrip("\r\n")), "person")
+                        name = f"D{len(lines) + 1}"
+                        lines.append(Line(name, daily.path, number, str(daily.day), shown.strip(), origin))
         return lines
 
     # -- the distillation ---------------------------------------------------------------------------------------
@@ -238,6 +249,15 @@ class Dreamer:
         after = rewrite(self.layout.root, location, change, by="dream", why=why, redactor=self.redactor).after
         self.written(location.path)
         return "" if after is None else after.text
+
+    def _cleaned_page(self, text: str) -> str:
+        """A page without secrets, line for line: one that stands on several lines is known only as a whole."""
+        if self.redactor.mode("dream") != "redact":
+            return text
+        for secret in reversed(self.redactor.find(text)):
+            ends = "\n" * (len(split_lines(text[secret.start : secret.end] + "x")) - 1)
+            text = f"{text[: secret.start]}{MARK.format(secret.kind)}{ends}{text[secret.end :]}"
+        return text
 
     def _redacted(self, text: str) -> str:
         return self.redactor.cleaned(text, "dream")

@@ -8,7 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from vademecum.errors import SettingsError
+from vademecum.errors import SettingsError, StoreError
+from vademecum.store.root import check_private
 
 Language: TypeAlias = Literal["en", "zh"]
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}")
@@ -33,8 +34,9 @@ def load(name: str, language: Language, own: Path) -> str:
     mine = own / file
     if os.path.lexists(mine):
         try:
+            check_private(own, file)  # a link could lead to any file, and a pipe would have us wait for ever
             text = mine.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnicodeDecodeError, StoreError) as error:
             raise SettingsError(f"{mine}: cannot be read: {error}") from error
         if not text.strip() or len(text) > _LARGEST:
             raise SettingsError(f"{mine}: expected a text of 1 to {_LARGEST} characters; delete it to use ours")

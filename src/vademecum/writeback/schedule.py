@@ -6,17 +6,20 @@ import random
 import re
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
-from vademecum.errors import UsageError, VademecumError
+from vademecum.errors import UsageError
 from vademecum.sqlite import exclusive
 from vademecum.writeback.database import Database, process_lock
 
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 #: A machine that slept notices at the latest after so many seconds of being awake.
 _LOOK_SECONDS = 60.0
+#: Zones differ by a day or so; a night that is further ahead of now cannot have been.
+_WRONG_CLOCK = timedelta(days=3)
 
 
 def time_of_day(text: str) -> time:
@@ -46,13 +49,17 @@ class Night:
     root: Path
 
     def is_done(self, day: date) -> bool:
-        """Whether the work of that night, or of a later one, is done."""
+        """Whether the work of that night, or of one soon after it, is done.
+
+        One that is far ahead was noted by a clock that went wrong, and must not keep all nights until then undone.
+        """
         database = Database(self.root)
         if not database.exists():
             return False
         with database.open() as connection:
-            row = connection.execute("SELECT max(day) FROM nights").fetchone()
-        return row[0] is not None and row[0] >= str(day)
+            days = (str(day), str(day + _WRONG_CLOCK))
+            row = connection.execute("SELECT 1 FROM nights WHERE day >= ? AND day < ?", days).fetchone()
+        return row is not None
 
     def begin(self, day: date) -> None:
         """From now on nights count: the one of ``day`` and those before it are not caught up with."""
@@ -129,17 +136,18 @@ class Schedule:
                 if not Night(self._root).is_done(night):
                     self._do(night)
                 self.problem = None
-            except (VademecumError, OSError) as error:
-                self.problem, pause = str(error), self._retry_s
+            except Exception as error:  # whatever it is: without this thread there would be no night any more
+                self.problem, pause = str(error) or type(error).__name__, self._retry_s
                 continue
             following = due(night + timedelta(days=1), self._at, now) + self._jitter
             pause = min(pause, max(0.0, following.timestamp() - now.timestamp()))
 
     def _do(self, night: date) -> None:
-        try:
-            with process_lock(self._root, "nightly.lock", 0):
-                if not Night(self._root).is_done(night):
-                    self._work()
-                    Night(self._root).done(night)
-        except TimeoutError:
-            pass  # another process is at it
+        with ExitStack() as held:
+            try:
+                held.enter_context(process_lock(self._root, "nightly.lock", 0))
+            except TimeoutError:
+                return  # another process is at it
+            if not Night(self._root).is_done(night):
+                self._work()
+                Night(self._root).done(night)
