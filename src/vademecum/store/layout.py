@@ -24,8 +24,8 @@ _ID = re.compile(r"[A-Za-z0-9_@+-][A-Za-z0-9._@+-]{0,127}")
 _DATED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])")
 _SCOPE_FOLDERS = {"users": "user", "agents": "agent"}
 #: Diaries of the dream and evolution jobs: kept, never indexed, since what they found stands in MEMORY.md.
-_DIARIES = frozenset({"dreams", "evolution"})
-_FOREIGN = frozenset({"node_modules", "venv"})
+DIARIES = frozenset({"dreams", "evolution"})
+FOREIGN = frozenset({"node_modules", "venv"})
 
 Shape: TypeAlias = Literal["workspace", "flat"]
 
@@ -107,12 +107,12 @@ class Layout:
 
     def indexes(self, folder: str) -> bool:
         """Whether the pages of a folder (relative, "" for the root) are part of the memory, judged by its path."""
-        if any(part in _FOREIGN or is_hidden(part) for part in folder.split("/")):
+        if any(part in FOREIGN or is_hidden(part) for part in folder.split("/")):
             return False
         scope, rest = _owner(folder)
         if scope != SHARED:
-            return rest[0] not in _DIARIES
-        return not folder.startswith(self.base) or folder.removeprefix(self.base).split("/")[0] not in _DIARIES
+            return rest[0] not in DIARIES
+        return not folder.startswith(self.base) or folder.removeprefix(self.base).split("/")[0] not in DIARIES
 
     def _private(self, scope: Scope) -> str:
         kind, _, owner = scope.partition(":")

@@ -21,7 +21,7 @@ from vademecum import __version__
 from vademecum.errors import MissingFileError, StoreError, UsageError, WriteError
 from vademecum.memory import Memory
 from vademecum.store.files import read_raw
-from vademecum.store.layout import detect
+from vademecum.store.layout import DIARIES, FOREIGN, detect, is_hidden
 from vademecum.store.paths import Location
 from vademecum.store.root import PRIVATE, create
 from vademecum.store.scan import scan
@@ -79,8 +79,10 @@ def restore_archive(source: Path, root: Path) -> Exported:
     Nothing is written outside ``root``, whatever the names in the archive. Raises UsageError for a root that is not
     empty and for what is no archive of ours, StoreError for one that is damaged, and WriteError.
     """
-    if root.exists() and any(root.iterdir()):
-        raise UsageError(f"{root}: is not empty; restore into a new folder")
+    if not source.is_file():
+        raise UsageError(f"{source}: there is no such archive")
+    if os.path.lexists(root) and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(f"{root}: is not empty, or no folder; restore into a new one")
     try:
         with tarfile.open(source, "r:*") as tar:
             first = tar.next()
@@ -91,14 +93,16 @@ def restore_archive(source: Path, root: Path) -> Exported:
             size = 0
             for member in islice(tar, 1, None):
                 data = _member(tar, member, wanted, source)
+                del wanted[member.name]  # a file that comes twice does not stand for another one
                 _place(root, member.name, data)
                 done, size = done + 1, size + len(data)
     except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
         raise StoreError(f"{source}: is damaged or no archive: {error}") from error
     except OSError as error:
         raise WriteError(f"{root}: cannot be restored: {error.strerror}") from error
-    if done != len(wanted):
-        raise StoreError(f"{source}: is cut off: {done} of {len(wanted)} files are there; {root} is not complete")
+    if wanted:
+        missing = f"{len(wanted)} files are missing, first {min(wanted)}"
+        raise StoreError(f"{source}: is cut off: {missing}; {root} is not complete")
     return Exported(done, size)
 
 
@@ -110,7 +114,8 @@ def _contents(memory: Memory, journal: bool) -> Iterator[tuple[str, bytes]]:
         raise StoreError(f"{found.unreadable[0]}: cannot be read; an archive without it would not be whole")
     paths = [file.path for file in found.files]
     # Diaries are pages of the memory too, although nobody searches them.
-    paths += [file.relative_to(root).as_posix() for file in root.glob("**/dreams/*.md") if file.is_file()]
+    diaries = (file for name in DIARIES for file in root.glob(f"**/{name}/*.md") if file.is_file())
+    paths += [path for file in diaries if _is_page(path := file.relative_to(root).as_posix())]
     for path in {*paths, _IGNORE, _CONFIG}:
         try:
             yield path, read_raw(Location(path, root / path)).data
@@ -149,7 +154,8 @@ def _manifest(tar: tarfile.TarFile, first: tarfile.TarInfo | None, source: Path)
     found: Any = None
     try:
         found = json.loads(stream.read(_LARGEST_FILE)) if stream is not None else None
-        good = found["format"] == _FORMAT and all({"path", "sha256"} <= entry.keys() for entry in found["files"])
+        entries = found["files"]
+        good = found["format"] == _FORMAT and all(isinstance(one["path"], str) and "sha256" in one for one in entries)
     except (ValueError, KeyError, TypeError, AttributeError):
         good = False
     if not good or len(found["files"]) > _MOST_FILES:
@@ -168,11 +174,17 @@ def _member(tar: tarfile.TarFile, member: tarfile.TarInfo, wanted: dict[str, dic
     return data
 
 
+def _is_page(path: str) -> bool:
+    """Whether a path, by its spelling, is that of a page: what is exported is what can be restored."""
+    parts = PurePosixPath(path).parts
+    strange = any(is_hidden(part) or part in FOREIGN for part in parts) or (os.sep == "\\" and "\\" in path)
+    return path.lower().endswith(".md") and not strange
+
+
 def _place(root: Path, path: str, data: bytes) -> None:
     parts = PurePosixPath(path).parts
     ours = path in (_HISTORY, _JOURNAL, _CONFIG, _IGNORE)
-    page = path.lower().endswith(".md") and not any(part.startswith(".") for part in parts)
-    if not (ours or page) or ".." in parts or path.startswith("/") or "\0" in path or "\\" in path:
+    if not (ours or _is_page(path)) or ".." in parts or path.startswith("/") or "\0" in path:
         raise StoreError(f"{path!r}: is no part of a memory; nothing more is restored")
     file = root.joinpath(*parts)
     file.parent.mkdir(parents=True, exist_ok=True)
