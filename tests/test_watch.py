@@ -501,6 +501,18 @@ def test_lost_events_are_made_up_for_by_looking(tmp_path: Path, monkeypatch: pyt
         assert it.memory._core.watching.mark() is None
 
 
+def test_what_is_said_in_our_own_history_makes_nobody_distrust_events(tmp_path: Path) -> None:
+    """No event tells of it, and none is expected to."""
+    seldom = settings(WatchSettings(debounce_ms=20, heartbeat_s=0.05, poll_s=86_400))
+    with watched(tmp_path / "notes", settings=seldom) as it:
+        for number in range(5):
+            said = [{"role": "user", "content": f"giraffe{number}?"}, {"role": "assistant", "content": "yes"}]
+            it.memory.history.append("talk", said)
+            until(lambda n=number: any(f"giraffe{n}" in text for text in it.texts().values()))
+        assert it.memory._core.watching.notices == ()
+        until(lambda: it.memory._core.watching.mark() is not None)
+
+
 def test_a_source_of_events_that_dies_is_replaced(tmp_path: Path) -> None:
     with watched(tmp_path / "notes", settings=settings(BY_LOOKING)) as it:
         watcher = it.memory._core.watching._watcher

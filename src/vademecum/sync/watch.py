@@ -130,9 +130,9 @@ class Watcher:
             self.changes.prepare()
             with self._wake:
                 self._first, before = None, self.changes.count
-            self._seen_elsewhere = self._look_elsewhere()
+            elsewhere, self._seen_elsewhere = self._seen_elsewhere, self._look_elsewhere()
             report = self._read()
-            if cause == "look" and (report.chunks or report.removed):
+            if cause == "look" and elsewhere == self._seen_elsewhere and (report.chunks or report.removed):
                 self.changes.lost(before)
             self._vectors.request()
         except Exception as failure:  # a watcher that dies unseen is worse than one that says what hit it
