@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import vademecum.cli.transfer
 from embedders import HashedEmbedder
 from memories import PATIENT, rows, texts, write
 from vademecum import Memory
@@ -94,8 +95,9 @@ def everything(root: Path) -> dict[str, bytes]:
     return {str(page.relative_to(root)): page.read_bytes() for page in sorted(root.rglob("*.md"))}
 
 
-def test_every_kind_has_its_source_here() -> None:
+def test_every_kind_has_its_source_here_and_its_name_in_the_grammar() -> None:
     assert set(SOURCES) == set(KINDS)
+    assert vademecum.cli.transfer._KINDS == KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,16 +10,17 @@ from vademecum.cli.grammar import command
 from vademecum.cli.output import note, print_json, visible
 from vademecum.cli.target import named_folder, open_memory
 
+#: What `transfer.KINDS` says: its readers are not loaded for a grammar.
+_KINDS = ("openclaw", "memsearch", "memweave", "claude-code", "basic-memory", "chatgpt", "claude", "mem0")
+
 
 def add(adding: Any) -> None:
     """Add the commands to the grammar."""
-    from vademecum.transfer import KINDS
-
     examples = ("import openclaw ~/openclaw", "import chatgpt export.zip --dry-run", "import mem0 memories.json")
     parser = command(
         adding, "import", "take over what another system remembers; nothing is overwritten", take, examples
     )
-    parser.add_argument("kind", metavar="KIND", choices=KINDS, help=", ".join(KINDS))
+    parser.add_argument("kind", metavar="KIND", choices=_KINDS, help=", ".join(_KINDS))
     parser.add_argument("source", metavar="SOURCE", help="its folder, or the file that it exported")
     parser.add_argument("--dry-run", action="store_true", help="only tell what would be taken")
     examples = ("export backup.tar.gz", "export backup.tar --journal", "export --chunks > chunks.jsonl")
