@@ -772,7 +772,7 @@ def test_what_newcomers_are_told_to_type_works_as_typed(tmp_path: Path, run: Run
     readme = Path(__file__).parents[1] / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.exists() else pytest.skip("the README is not beside the tests")
     program, *_ = blocks(text, "```python", "```")
-    (commands,) = blocks(text, "## Command line\n\n```sh", "```")
+    (commands,) = blocks(text, "## At the terminal\n\n```sh", "```")
     (minute,) = blocks(run("--help").out, "A first minute:", "\n\n")
     command = tmp_path / "bin" / "vademecum"
     command.parent.mkdir()

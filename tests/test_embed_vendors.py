@@ -58,14 +58,14 @@ def test_the_table_has_every_provider_that_can_be_named():
     assert set(VENDORS) == set(PROVIDERS) - {"auto", "none", "local", "local-e5"}
 
 
-def test_the_readme_shows_the_table_as_it_is():
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+def test_the_documentation_shows_the_table_as_it_is():
+    shown = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
     for vendor in VENDORS.values():
         key = f"`{vendor.keys[0]}`" if vendor.keys else "`embedding.api_key_env`"
         dims = vendor.asks or vendor.dims.get(vendor.model or "", "as served")
         items = vendor.items_of(vendor.model or "")
         model = vendor.model or "yours"
-        assert f"| {vendor.name} | {'–' if vendor.name == 'ollama' else key} | {model} | {dims} | {items} |" in readme
+        assert f"| {vendor.name} | {'–' if vendor.name == 'ollama' else key} | {model} | {dims} | {items} |" in shown
 
 
 PLAIN = {"encoding_format": "float"}
