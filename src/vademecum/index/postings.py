@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Postings = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 #: Postings kept at a time, 16 bytes each, and terms remembered for having been asked for once.
-_MOST_KEPT, _MOST_SEEN = 500_000, 10_000
+_MOST_KEPT, _MOST_SEEN = 1_000_000, 10_000
 
 
 class TermPostings:
@@ -55,7 +55,9 @@ class TermPostings:
             self._size += len(pairs)
         self._kept[term] = known  # the one unused for longest comes first
         while self._size > _MOST_KEPT and len(self._kept) > 1:
-            self._size -= len(self._kept.pop(next(iter(self._kept)))[0])
+            oldest = next(iter(self._kept))
+            self._size -= len(self._kept.pop(oldest)[0])
+            self._seen.discard(oldest)  # where more recurs than there is room for, it is not fetched anew each time
         return known
 
 
