@@ -6,6 +6,7 @@ remembered line is missing or stands twice, or if the process that only reads ha
 
 from __future__ import annotations
 
+import atexit
 import json
 import random
 import resource
@@ -126,6 +127,7 @@ def main(root: Path, seconds: float, kills: int, seed: int) -> None:
 
     reader = start("read")
     writers = [start("write", log, seed + number) for number, log in enumerate(logs)]
+    atexit.register(lambda: [process.kill() for process in (reader, *writers)])
     end = time.monotonic() + seconds
     done = 0
     while time.monotonic() < end:

@@ -310,6 +310,8 @@ def _existing(location: Location) -> Raw | None:
     except MissingFileError:
         return None
     if not os.access(file, os.W_OK):
+        if not os.path.lexists(file):
+            return None  # it went away since it was read
         raise WriteError(f"{name}: is write-protected; nothing was changed")
     return raw
 
