@@ -24,7 +24,7 @@ from embedders import HashedEmbedder
 from memories import PATIENT, rows
 from sync_killer import WORDS, change
 from vademecum import Memory
-from vademecum.errors import ConflictError, MatchError, MissingFileError, UsageError
+from vademecum.errors import ConflictError, LockTimeoutError, MatchError, MissingFileError, UsageError
 from vademecum.settings import SearchSettings
 
 WRITERS = 3
@@ -40,7 +40,7 @@ def write(root: Path, log: Path, seed: int) -> None:
             chosen = chance.random()
             number += 1
             mark = f"mark{seed}x{number}"
-            with suppress(MissingFileError, MatchError, ConflictError, UsageError, FileNotFoundError):
+            with suppress(MissingFileError, MatchError, ConflictError, UsageError, LockTimeoutError, FileNotFoundError):
                 if chosen < 0.3:
                     change(root / "topics", chance)
                 elif chosen < 0.4:
