@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from vademecum.cli.grammar import command
 from vademecum.cli.output import note, print_diff, print_json, visible
+from vademecum.cli.signals import stopped_by_signals
 from vademecum.cli.target import open_memory
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ def serve(args: Namespace) -> int:
                 _show(report, args.json)
             return 1 if any(report.state in {"refused", "failed"} for report in reports) else 0
         stopped = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopped.set())
-        with memory.schedule(args.nightly) as schedule:
+        with stopped_by_signals(stopped.set), memory.schedule(args.nightly) as schedule:
             if args.json:
                 print_json({"event": "serving", "root": str(memory.root), "nightly": args.nightly})
             else:

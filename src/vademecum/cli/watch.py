@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vademecum.cli import show
 from vademecum.cli.grammar import command
 from vademecum.cli.output import note, plain, print_json
+from vademecum.cli.signals import stopped_by_signals
 from vademecum.cli.target import open_memory
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ def add(adding: Any) -> None:
 def watch(args: Namespace) -> int:
     """Print what happens, line by line. Ctrl-C and SIGTERM end it, and that is no failure."""
     news: _News = SimpleQueue()
-    with _stopped_by_signals(news), open_memory(args) as memory, memory.watch(news.put):
+    with stopped_by_signals(lambda: news.put(None)), open_memory(args) as memory, memory.watch(news.put):
         _say(args.json, f"watching {memory.root}; Ctrl-C ends it", {"event": "watching", "root": str(memory.root)})
         told: tuple[str, ...] = ()
         while (found := news.get()) is not None:
@@ -41,25 +39,6 @@ def watch(args: Namespace) -> int:
             _round(found, args.json)
     _say(args.json, "stopped", {"event": "stopped"})
     return 0
-
-
-@contextmanager
-def _stopped_by_signals(news: _News) -> Iterator[None]:
-    """Ctrl-C and SIGTERM put the end into the queue; a second one is obeyed at once."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def stop(*_: object) -> None:
-        for number in before:
-            signal.signal(number, signal.SIG_DFL)
-        news.put(None)
-
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _round(found: WatchRound, as_json: bool) -> None:

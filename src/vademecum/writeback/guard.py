@@ -10,7 +10,7 @@ from vademecum.settings import DreamSettings
 from vademecum.types import Origin
 from vademecum.writeback.distillate import Distillate, Entry, Line, plain
 from vademecum.writeback.page import Item
-from vademecum.writeback.reply import fact, says_nothing
+from vademecum.writeback.reply import bare, fact, says_nothing
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _MOST_BYTES, _MOST_LINES = 25_000, 200
@@ -56,7 +56,7 @@ def plan(answer: Distillate, old: Sequence[Item], lines: Sequence[Line], prompt:
         set(answer.kept) | {source for entry in answer.entries for source in entry.sources} | set(answer.dropped)
     )
     _check_losses(old, mentioned, answer.dropped, settings)
-    asked = {_bare(line) for line in prompt.splitlines() if len(_bare(line)) >= 20}
+    asked = {bare(line) for line in prompt.splitlines() if len(bare(line)) >= 20}
     good, left_out = _checked(answer.entries, sources, asked)
     repeated = {fact(entry.text) for entry in good}
     stays = {item.id for item in old if item.fixed or item.id in answer.kept or fact(plain(item.text)) in repeated}
@@ -141,7 +141,7 @@ def _checked(
 def _fault(entry: Entry, named: Sequence[str], sources: Mapping[str, Item | Line], asked: set[str]) -> str | None:
     if len(entry.text) > 1_000:
         return "it is longer than a fact"
-    if _bare(entry.text) in asked:
+    if bare(entry.text) in asked:
         return "it repeats the instructions"
     if not named:
         return "it names no source that there is"
@@ -183,7 +183,3 @@ def _places(entry: Entry, sources: Mapping[str, Item | Line]) -> str:
         source = sources[name]
         places.append(f"{source.path}:{source.number}" if isinstance(source, Line) else f"MEMORY.md:{source.line}")
     return ", ".join(places)
-
-
-def _bare(line: str) -> str:
-    return "".join(letter for letter in line.casefold() if letter.isalnum())

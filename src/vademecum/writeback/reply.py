@@ -32,14 +32,14 @@ def clean(answer: str, prompt: str) -> str:
     if fenced := _FENCED.match(text):
         text = fenced[2]
     text = _MARKER.sub("", _ROLE.sub("", text))
-    asked = {_bare(line) for line in prompt.splitlines()}
-    kept = [line for line in text.splitlines() if not line.strip() or len(_bare(line)) < 12 or _bare(line) not in asked]
+    asked = {bare(line) for line in prompt.splitlines()}
+    kept = [line for line in text.splitlines() if not line.strip() or len(bare(line)) < 12 or bare(line) not in asked]
     return "\n".join(kept).strip()
 
 
 def says_nothing(text: str) -> bool:
     """Whether a cleaned answer only says, in one of the usual ways, that there is nothing to say."""
-    return "".join(letter for letter in text.casefold() if letter.isalnum()) in _NOTHING
+    return bare(text) in _NOTHING
 
 
 def items(text: str) -> tuple[str, ...]:
@@ -124,5 +124,6 @@ def news(candidates: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(fresh)
 
 
-def _bare(line: str) -> str:
-    return "".join(letter for letter in line.casefold() if letter.isalnum())
+def bare(text: str) -> str:
+    """The letters and digits of a text alone, in one letter case."""
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
